@@ -3,7 +3,7 @@
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,7 @@ _NOTHING = StepOutput(())
 class AdaptedClass:
     """What an adapter's class answers as an `EngineClass`."""
 
-    has_wait_hook = has_releases = False
+    has_wait_hook = False
 
     def __init__(self, adapter: type[Adapter]) -> None:
         self.adapter = adapter
@@ -66,6 +66,9 @@ class AdaptedClass:
         ``release`` is a tree that has the package. Raises ValueError where there is none.
         """
         return launch_package(self.package, python, release)
+
+    def releases(self) -> None:
+        """None but the commits of its repository."""
 
     def prepare(self, release: str) -> None:
         """A tree is there or not."""
@@ -124,7 +127,7 @@ class AdaptedEngine(StepEngine):
             self._runs_on.add(request_index)
 
     def step(self) -> StepOutput:
-        """A step of the adapter's. Raises ValueError where it speaks of a request that is none."""
+        """A step of the adapter's. Raises BreachError where that is not what it must be."""
         stamps, clock = self.phase_stamps, self.clock
         stamps[0] = clock()
         made = self._adapter.step()
@@ -133,19 +136,18 @@ class AdaptedEngine(StepEngine):
             return _NOTHING
         if self._runs_on:
             made = self._without_aborted(made)
-        requests, tokens, finished, reasons, device_ns = made
         keep: Callable[[array[int], Any], None]
-        if len(tokens) and isinstance(tokens[0], (int, np.integer)):
-            counts, keep = np.ones(len(tokens), np.int32), array.append
-        else:
-            counts, keep = np.fromiter(map(len, tokens), np.int32, len(tokens)), array.extend
         try:
+            requests, tokens, finished, reasons, device_ns = made
+            if len(tokens) != len(requests):
+                raise ValueError
+            if len(tokens) and isinstance(tokens[0], (int, np.integer)):
+                counts, keep = np.ones(len(tokens), np.int32), array.append
+            else:
+                counts, keep = np.fromiter(map(len, tokens), np.int32, len(tokens)), array.extend
             deque(map(keep, map(self._held.__getitem__, requests), tokens), maxlen=0)
-        except KeyError as error:
-            raise ValueError(
-                f"step() hands over tokens of request {error.args[0]!r}, which add_request was "
-                "never given or which has ended; name requests by its first argument"
-            ) from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise BreachError(_breach(made, self._held)) from error
         delivered = Delivered(
             np.array(requests, np.int64),
             counts,
@@ -190,6 +192,35 @@ class AdaptedEngine(StepEngine):
     def shutdown(self) -> None:
         """End what the adapter has started."""
         self._adapter.shutdown()
+
+
+class BreachError(ValueError):
+    """What `Adapter.step` has returned is not as it must be; in a sentence, and what to do."""
+
+
+def _breach(made: Any, held: Mapping[int, Any]) -> str:
+    """What is wrong with something that could not be taken for what a step has made."""
+    if not isinstance(made, NewTokens):
+        made = type(made).__name__
+        return f"step() returned a {made}; return NewTokens(requests, tokens, finished) or None"
+    requests, tokens = made.requests, made.tokens
+    if len(requests) != len(tokens):
+        return (
+            f"step() names {len(requests)} requests and has tokens of {len(tokens)}; give as many "
+            "of one as of the other"
+        )
+    for request, its in zip(requests, tokens, strict=True):
+        if request not in held:
+            return (
+                f"step() hands over tokens of request {request!r}, which add_request was never "
+                "given or which has ended; name requests by its first argument"
+            )
+        if isinstance(its, str) or not isinstance(its, (int, np.integer, Sequence, np.ndarray)):
+            return f"step() hands over {its!r} for request {request}; a token is a whole number"
+    return (
+        f"step() hands over {tokens!r:.100}; give each request a token, or each a sequence of "
+        "tokens, all of them whole numbers"
+    )
 
 
 def as_engine(found: Any) -> Any:

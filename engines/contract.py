@@ -12,8 +12,12 @@ def engine_breach(engine: Any) -> str:
     adapter = getattr(engine, "adapter", None)
     if adapter is not None and (lacks := adapter_breach(adapter)):
         return lacks
+    asked = methods(EngineClass)
     made = methods(StepEngine) if isinstance(engine, type) else []
-    if lacks := lacking(engine, [*methods(EngineClass), *made]):
+    lacks = lacking(engine, asked)
+    if lacks and callable(engine) and not any(hasattr(engine, name) for name in asked):
+        return f"is no engines.adapter.Adapter; derive it from that ({lacks})"
+    if lacks := lacks or lacking(engine, made):
         return lacks
     for name, (is_kept, words) in _ATTRIBUTES.items():
         if not is_kept(getattr(engine, name, None)):
@@ -35,8 +39,13 @@ def adapter_breach(adapter: Any) -> str:
         return lacks
     for name, least in (("representations", 0), ("devices", 1)):
         given = getattr(adapter, name)
-        if not (isinstance(given, tuple) and len(given) >= least and all(map(_is_name, given))):
-            return f"has {name} {given!r}: must be a tuple of names, such as ('lists',)"
+        are_names = isinstance(given, tuple) and all(map(_is_name, given))
+        if not (are_names and len(set(given)) == len(given) >= least):
+            return f"has {name} {given!r}: must be a tuple of names, each once, such as ('lists',)"
+    if not isinstance(adapter.axes, frozenset):
+        return f"has axes {adapter.axes!r}: must be a frozenset, such as frozenset(['wire'])"
+    if adapter.package and not _is_path(adapter.package):
+        return f"has package {adapter.package!r}: must be a path, such as 'toy' or 'src/toy'"
     if not isinstance(adapter.traits, Traits):
         return f"has traits {adapter.traits!r}: must be Traits(...), of engines.protocol"
     return ""
@@ -89,7 +98,6 @@ def _is_path(given: Any) -> bool:
 
 _ATTRIBUTES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "has_wait_hook": (_is_flag, "True or False"),
-    "has_releases": (_is_flag, "True or False"),
     "package": (_is_path, "the path of the one that a release may name"),
     "axes": (lambda given: isinstance(given, frozenset), "a frozenset of those that it takes"),
     "own_values": (lambda given: isinstance(given, Mapping), "the names of its own by axis"),

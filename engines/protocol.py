@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -168,6 +169,38 @@ class TreeError(ValueError):
         self.why = why
 
 
+class Releases(Protocol):
+    """Versions of an engine, each of which can be had and is then a ``release``, beside trees.
+
+    Whatever cannot be raises ValueError: what, and what there is.
+    """
+
+    PINNED: str
+    """Where none is named."""
+
+    def known_versions(self) -> list[str]:
+        """All that can be had, perhaps also some that are too old."""
+        ...
+
+    def check_version(self, text: str, known: Sequence[str] = ()) -> str:
+        """A release in the usual spelling, one of ``known`` if any are given."""
+        ...
+
+    def within(self, text: str, known: Sequence[str], *, last_patches: bool = False) -> list[str]:
+        """Those of a range, oldest first; of each minor version perhaps the last alone."""
+        ...
+
+    def prepare_release(self, release: str, say: Callable[[str], None]) -> Path:
+        """Make ready a version or a tree; the folder that its package is in. ``say`` gets a
+        sentence at each long step.
+        """
+        ...
+
+    def own_label(self, release: str) -> str:
+        """The version, or what a tree calls itself."""
+        ...
+
+
 class EngineClass(Protocol):
     """What an engine answers before there is one, in a process that may lack its packages."""
 
@@ -175,8 +208,6 @@ class EngineClass(Protocol):
     """Whether `EngineProcess.while_device_busy` is called."""
     package: str
     """The package whose source tree a ``release`` may name, as a path below that tree."""
-    has_releases: bool
-    """Whether a ``release`` may be a version, too, which `prepare` makes."""
     axes: frozenset[str]
     """Which of the axes that not every engine has it takes; of the others it has the default."""
     own_values: Mapping[str, tuple[str, ...]]
@@ -201,6 +232,11 @@ class EngineClass(Protocol):
     @staticmethod
     def launch(python: str, release: str) -> Launch:
         """Where its trials run. Raises ValueError where it cannot be run at all."""
+        ...
+
+    @staticmethod
+    def releases() -> Releases | None:
+        """Its versions; None: it has none but the commits of its repository."""
         ...
 
     @staticmethod

@@ -37,7 +37,13 @@ class Registry:
     def _targets(self) -> dict[str, str]:
         if not self._group:
             return self._entries
-        added = {point.name: point.value for point in entry_points(group=self._group)}
+        added: dict[str, str] = {}
+        for point in entry_points(group=self._group):
+            if added.setdefault(point.name, point.value) != point.value:
+                raise ValueError(
+                    f"{self.kind} {point.name!r} is registered twice, as {added[point.name]} and "
+                    f"{point.value}; uninstall one of the two packages"
+                )
         return added | self._entries
 
     def names(self) -> list[str]:
@@ -72,7 +78,8 @@ class Registry:
         target = self._entries.get(name) or self._targets().get(name)
         if target is None:
             near = ", ".join(nearest(name, self.names()))
-            raise ValueError(f"unknown {self.kind} {name!r}; did you mean {near}?")
+            how = f" (packages add theirs by the entry point {self._group})" if self._group else ""
+            raise ValueError(f"unknown {self.kind} {name!r}; did you mean {near}?{how}")
         return target
 
 

@@ -19,13 +19,13 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 78_350,
-    "lines of cli and report": 11_860,
-    "lines of tests": 66_360,
+    "lines of the product": 78_910,
+    "lines of cli and report": 11_890,
+    "lines of tests": 66_610,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 48_270,
+    "words of README and docs": 48_330,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"

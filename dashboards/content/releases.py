@@ -6,6 +6,7 @@ from harness import format as fmt
 from harness.collector.policy import DESCRIPTIONS
 from harness.experiment.result import CellResult, ExperimentResult
 from harness.metrics import METRICS
+from harness.report.known_releases import KnownChange
 from harness.report.release_lines import (
     YOUNG,
     ReleaseLine,
@@ -18,7 +19,6 @@ from harness.report.release_lines import (
 )
 from harness.report.release_sentence import release_headline, sentence
 from harness.report.summary import collections_words, median, on_device
-from harness.report.vllm_releases import KnownChange, load_vllm_releases
 
 CAPTIONS = {
     YOUNG: "In the whole run, over all processes.",
@@ -107,7 +107,7 @@ def release_study(result: ExperimentResult) -> ReleaseStudy | None:
         for metric in CAPTIONS
         if any(value is not None for line in along.lines for value in line.medians(metric))
     ]
-    known = load_vllm_releases()
+    known = along.known
     changes = changes_by_release(along.releases, known.change)
     return ReleaseStudy(
         where=on_device(result.cells).removeprefix(", "),
@@ -164,7 +164,7 @@ def _values(metric: str, lines: list[ReleaseLine]) -> dict[str, Any]:
 
 
 def _rows(result: ExperimentResult, along: ReleaseLines) -> list[ReleaseRow]:
-    known, missing = load_vllm_releases(), left_out(result)
+    known, missing = along.known, left_out(result)
     releases = in_order([*along.releases, *missing])
     changes = changes_by_release(releases, known.change)
     places = {release: place for place, release in enumerate(along.releases)}

@@ -25,7 +25,6 @@ class EngineRules:
 
     has_wait_hook = True
     package = "engines"
-    has_releases = False
     axes = frozenset(
         {
             "dtype",
@@ -92,6 +91,10 @@ class EngineRules:
     def launch(python: str, release: str) -> Launch:
         """In this interpreter or the one asked for; ``release`` is a tree of gcbench's."""
         return launch_builtin(python, release)
+
+    @staticmethod
+    def releases() -> None:
+        """None but commits."""
 
     @staticmethod
     def prepare(release: str) -> None:

@@ -34,7 +34,7 @@ class CallEngine(StepEngine):
 
     target: ClassVar[str]
     package: ClassVar[str]
-    has_wait_hook = has_releases = False
+    has_wait_hook = False
     axes: ClassVar[frozenset[str]] = frozenset()
     own_values: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     shapes = (("", "per_request"),)
@@ -63,6 +63,10 @@ class CallEngine(StepEngine):
     def launch(python: str, release: str) -> Launch:
         """Where the function can be imported; a ``release`` is a folder to find it in first."""
         return launch_call(python, release)
+
+    @staticmethod
+    def releases() -> None:
+        """None but commits."""
 
     @staticmethod
     def prepare(release: str) -> None:

@@ -30,6 +30,7 @@ from engines.vllm.device_log import DeviceLog
 from engines.vllm.features import features_of
 from engines.vllm.gate import Gate
 from engines.vllm.host_process import HERE
+from engines.vllm.launch import launch_vllm, prepare, releases
 from engines.vllm.outputs import Outputs
 from engines.vllm.read_back import core_settings, core_settings_here, engine_state
 from engines.vllm.scripted_time import script_time
@@ -68,7 +69,6 @@ class VllmEngine:
     vocab_size = 50257
     """GPT-2's: every shipped config has that many."""
     package = "vllm"
-    has_releases = True
     axes = frozenset(
         {
             "device_profile",
@@ -83,6 +83,9 @@ class VllmEngine:
     )
     own_values: Mapping[str, tuple[str, ...]] = {}
     shapes = (("", "per_request"),)
+    releases = staticmethod(releases)
+    prepare = staticmethod(prepare)
+    launch = staticmethod(launch_vllm)
     stages: ClassVar = {
         "LLMEngine.step": "front end",
         "AsyncFrontEnd.step": "event loop",

@@ -9,7 +9,6 @@ from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.protocol import ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
-from engines.vllm.launch import launch_vllm, prepare
 from engines.vllm.model_folder import architectures, model_folder
 from engines.vllm.settings import NATIVE
 
@@ -53,8 +52,6 @@ class HostPathEngine(VllmEngine):
         "log_stats",
         "setup",
     }
-    launch = staticmethod(launch_vllm)
-    prepare = staticmethod(prepare)
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:

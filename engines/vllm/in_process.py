@@ -7,7 +7,6 @@ from typing import Any
 from engines.protocol import ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
-from engines.vllm.launch import launch_vllm, prepare
 from engines.vllm.model_folder import has_weights, model_folder
 from engines.vllm.settings import NATIVE
 
@@ -20,8 +19,6 @@ class InProcessEngine(VllmEngine):
     host_path = False
     is_scripted = False
     has_wait_hook = False
-    launch = staticmethod(launch_vllm)
-    prepare = staticmethod(prepare)
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 from engines.interpreter import import_path, interpreter
-from engines.protocol import Launch
+from engines.protocol import Launch, Releases
+from engines.release_names import is_version
+from engines.vllm import releases as vllm_releases
 from engines.vllm.releases import base_interpreter, layer
 from engines.vllm.releases import prepare_release as make
 from engines.vllm.settings import ENTRY_POINTS
-from engines.vllm.versions import is_version
 
 _CODE_ROOT = Path(__file__).parents[2]
 
@@ -41,6 +42,11 @@ def launch_vllm(python: str, release: str) -> Launch:
         )
     theirs = {name: value for name, value in os.environ.items() if name.startswith("VLLM_")}
     return Launch(chosen, theirs | import_path(*path) | _NO_LAST_WORDS)
+
+
+def releases() -> Releases:
+    """Those on the package index."""
+    return vllm_releases
 
 
 def prepare(release: str) -> None:

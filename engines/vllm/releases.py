@@ -6,18 +6,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from engines.release_names import is_version
 from engines.vllm.cache import ReleaseError, only_writer, vllm_folder, writing_release
 from engines.vllm.environment import base_folder, base_interpreter, check_import, make_base
 from engines.vllm.package_index import download, known_versions
 from engines.vllm.unpack import unpack_archive
-from engines.vllm.versions import (
-    OLDEST_RELEASE,
-    PINNED,
-    check_version,
-    is_range,
-    is_version,
-    within,
-)
+from engines.vllm.versions import OLDEST_RELEASE, PINNED, check_version, within
 
 __all__ = [
     "OLDEST_RELEASE",
@@ -25,7 +19,6 @@ __all__ = [
     "ReleaseError",
     "base_interpreter",
     "check_version",
-    "is_range",
     "known_versions",
     "layer",
     "make_base",

@@ -3,8 +3,9 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
+from engines.release_names import in_range, is_version
 from engines.vllm.cache import ReleaseError
 
 # The release whose dependencies all others run over. Newer ones may run too; the import after
@@ -13,15 +14,6 @@ PINNED = "0.32.0"
 OLDEST_RELEASE = "0.10.2"
 FIRST = "0.10.0"
 """Where ``all`` begins: the first minor version of which some release runs."""
-
-
-def is_version(text: str) -> bool:
-    """Whether ``text`` can be read as a version at all."""
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def check_version(text: str, known: Sequence[str] = ()) -> str:
@@ -59,30 +51,15 @@ def check_version(text: str, known: Sequence[str] = ()) -> str:
     )
 
 
-def is_range(text: str) -> bool:
-    """Whether ``text`` stands for several releases: ``A..B``, ``A..``, ``..B`` or ``all``."""
-    return text == "all" or (".." in text and "/" not in text)
-
-
 def within(text: str, known: Sequence[str], *, last_patches: bool = False) -> list[str]:
     """The releases of a range among ``known``, oldest first; of ``all`` those since `FIRST`.
 
-    Both ends belong to it and need not be releases themselves. ``last_patches``: the last of each
-    minor version only. Raises ReleaseError where there is none.
+    As `in_range`. Raises ReleaseError where there is none, ValueError where it is no range.
     """
-    low, high = ("", "") if text == "all" else text.split("..", maxsplit=1)
-    for end in (low, high):
-        if end and not is_version(end):
-            raise ReleaseError(f"{text!r} is no range: {end!r} is no version; as in 0.10.2..0.12.0")
-    first = Version(low or FIRST)
-    found = sorted(
-        v for v in map(Version, known) if first <= v and (not high or v <= Version(high))
-    )
+    found = in_range(text, known, first=FIRST, last_patches=last_patches)
     if not found:
         raise ReleaseError(f"{text} holds no release of vLLM; {_supported(known)}")
-    if last_patches:
-        found = list({version.release[:2]: version for version in found}.values())
-    return [str(version) for version in found]
+    return found
 
 
 def _supported(known: Sequence[str]) -> str:

@@ -14,10 +14,12 @@ from harness.cli.settings import AskedCommand
 from harness.cli.tell import tell, telling, telling_options
 from harness.experiment.experiment_file import PartsResult, load_experiment_file
 from harness.experiment.result import ExperimentResult
+from harness.render.terminal import make_console, print_pairs
 from harness.report.again import report_command
 from harness.verbs.call import compare_function, with_calls
 from harness.verbs.compare import CompareRequest, compare_cells, planned
-from harness.verbs.parts import compare_parts
+from harness.verbs.engine_values import engine_values
+from harness.verbs.parts import compare_parts, part_requests
 from harness.verbs.quiet import NOT
 
 EXAMPLES = """
@@ -81,7 +83,6 @@ def compare(
             file = load_experiment_file(experiment)
             of_one_grid = {
                 "--call": request.call,
-                "--dry-run": dry_run,
                 "--image": how.image,
                 "--shard": ctx.params["shard"],
             }
@@ -89,11 +90,19 @@ def compare(
                 raise ValueError(
                     f"--experiment has several grids and {flag} is of one; leave either out"
                 )
+            if dry_run:
+                for part, each in zip(
+                    file.parts, part_requests(file, given(ctx, CompareRequest)), strict=True
+                ):
+                    click.echo(f"\n{part.title}")
+                    print_pairs(plan_pairs(planned(_unwatched(each), caller)), make_console())
+                return
             result = compare_parts(file, given(ctx, CompareRequest), caller)
         elif dry_run:
-            unwatched = replace(request, wait=NOT, name="dry-run")
+            unwatched = _unwatched(request)
             unwatched = with_calls(unwatched, caller) if request.call else unwatched
-            print_dry_run(plan_pairs(planned(unwatched, caller)), request)
+            pairs = plan_pairs(planned(unwatched, caller))
+            print_dry_run(pairs, request, engine_values(request))
             return
         elif request.call:
             answer = compare_function(request, caller)
@@ -109,6 +118,11 @@ def compare(
         again = "the same command and --resume"
         say(f"interrupted, incomplete; go on with {again} {result.name}")
     ctx.exit(_status(result, fail_on))
+
+
+def _unwatched(request: CompareRequest) -> CompareRequest:
+    """As it is looked at and not run: no wait, and no folder of its own."""
+    return replace(request, wait=NOT, name="dry-run")
 
 
 def _status(result: ExperimentResult | PartsResult, fail_on: str | None) -> ExitCode:

@@ -1,10 +1,11 @@
 """What ``--dry-run`` says: what would be measured, as the file that asks for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
+from harness.axes import Value
 from harness.cli.settings import settings_toml
 from harness.cli.stored import stored_runs
 from harness.experiment.grid import varying
@@ -23,7 +24,11 @@ _MOST_RUNS = 50
 _COMMENT = "# "
 
 
-def print_dry_run(pairs: Sequence[tuple[str, str]], request: VerbRequest) -> None:
+def print_dry_run(
+    pairs: Sequence[tuple[str, str]],
+    request: VerbRequest,
+    usual: Mapping[str, list[Value]] | None = None,
+) -> None:
     """Print the file of a request, and above it as comments what it comes to."""
     console = make_console()
     console.width -= len(_COMMENT)
@@ -31,7 +36,7 @@ def print_dry_run(pairs: Sequence[tuple[str, str]], request: VerbRequest) -> Non
         print_pairs(pairs, console)
     for line in captured.get().splitlines():
         click.echo(f"{_COMMENT}{line.rstrip()}")
-    click.echo(f"\n{settings_toml(request)}", nl=False)
+    click.echo(f"\n{settings_toml(request, usual)}", nl=False)
 
 
 def plan_pairs(of: PlannedComparison) -> list[tuple[str, str]]:

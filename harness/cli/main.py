@@ -247,6 +247,8 @@ def _usage_words(error: click.ClickException) -> str:
         name = error.option_name.lstrip("-")
         by_axis = {each.name for each in fields(WorkloadRequest) if each.flag.is_axis} | AXES.keys()
         if name.replace("-", "_") in by_axis:
+            if (at := error.ctx) and any(each.name == name for each in at.command.params):
+                return f"no option --{name}; name it so: {at.command_path} {name.upper()}"
             return f"no option --{name}; say --axis {name}=VALUE, where the command has axes"
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         near = ", ".join(error.possibilities)

@@ -1,5 +1,6 @@
 """What is asked for as a file: ``@FILE.toml`` on a command line, and what ``--dry-run`` writes."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import click
 import msgspec
 import tomli_w
 
+from harness.axes import AXES, Value
 from harness.cli.sections import SectionCommand
 from harness.verbs.request import VerbRequest
 from workloads.recipe.spec import read_toml
@@ -36,14 +38,24 @@ def settings(ctx: click.Context) -> Settings:
     return found
 
 
-def settings_toml(request: VerbRequest) -> str:
-    """The file that asks for the same: what is not at its default, and the verb's own axes."""
+def settings_toml(request: VerbRequest, usual: Mapping[str, list[Value]] | None = None) -> str:
+    """The file that asks for the same: what is not at its default, and the verb's own axes.
+
+    ``usual``: the values of those as the engines have them; None: as the verb says.
+    """
     said: dict[str, Any] = {
         field.name: str(value) if isinstance(value, Path) else value
         for field in msgspec.structs.fields(request)
         if field.name != "axes" and (value := getattr(request, field.name)) != field.default
     }
-    for axis, values in {**request.defaults, **request.axes}.items():
+    own = request.defaults
+    if usual:
+        own = {
+            axis: usual[axis]
+            for axis, values in request.defaults.items()
+            if usual[axis] == values or usual[axis] != [AXES[axis].default]
+        }
+    for axis, values in {**own, **request.axes}.items():
         said[axis] = ",".join(map(str, values)) if len(values) > 1 else values[0]
     plain = {name.replace("_", "-"): value for name, value in said.items() if value != []}
     return tomli_w.dumps(plain)

@@ -289,6 +289,8 @@ def new_name(root: Path, label: str, now: datetime | None = None) -> str:
     name, suffix = base, 2
     with writing(root):
         Path(root).mkdir(parents=True, exist_ok=True)
+        if root == RUNS and not (ignored := root / ".gitignore").exists():
+            ignored.write_text("*\n")  # in somebody's repository
         while True:
             try:
                 (Path(root) / name).mkdir()

@@ -1,6 +1,7 @@
 """Functions whose code differs between two trees of a package, whatever lines they stand on."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from difflib import SequenceMatcher
@@ -49,16 +50,16 @@ def changed_functions(base: Path, head: Path, package: str) -> list[ChangedFunct
         before, after = _source(base / file), _source(path)
         if before == after:
             continue
-        known = {each.name: each for each in _functions(before)}
+        known = _by_name(before)
         found += [
             ChangedFunction(
                 file=file,
                 name=each.name,
                 line=each.line,
-                statements=differing_statements(each.node, known.get(each.name)),
+                statements=differing_statements(each.node, known.get(name)),
             )
-            for each in _functions(after)
-            if each.name not in known or known[each.name].code != each.code
+            for name, each in _by_name(after).items()
+            if name not in known or known[name].code != each.code
         ]
     return found
 
@@ -70,10 +71,13 @@ def differing_functions(base: Path, head: Path, files: Iterable[str]) -> frozens
         before, after = _source(base / file), _source(head / file)
         if before != after:
             old, new = (
-                {each.name: each.code for each in _functions(source)} for source in (before, after)
+                {name: each.code for name, each in _by_name(source).items()}
+                for source in (before, after)
             )
             names = old.keys() | new.keys()
-            found |= {(file, name) for name in names if old.get(name) != new.get(name)}
+            found |= {
+                (file, name) for name, nth in names if old.get((name, nth)) != new.get((name, nth))
+            }
     return frozenset(found)
 
 
@@ -103,6 +107,16 @@ def _functions(source: bytes) -> Iterator[_Function]:
     yield from inner
 
 
+def _by_name(source: bytes) -> dict[tuple[str, int], _Function]:
+    """By name and how many of that name come before: a property has a getter and a setter."""
+    found: dict[tuple[str, int], _Function] = {}
+    times = Counter[str]()
+    for each in _functions(source):
+        found[each.name, times[each.name]] = each
+        times[each.name] += 1
+    return found
+
+
 def differing_statements(after: ast.AST, before: _Function | None) -> tuple[Statement, ...]:
     """Of a function those that it had not or had elsewhere, or all; none of a module."""
     if isinstance(after, ast.Module):
@@ -126,7 +140,8 @@ class _Code(NamedTuple):
 
 
 _NOTHING = (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.Try)
-"""Statements of which no line need ever run."""
+"""Statements of which no line need ever run, unless one is all there is to a loop."""
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def _statements(node: ast.AST, is_served: bool = True) -> Iterator[_Code]:
@@ -137,7 +152,8 @@ def _statements(node: ast.AST, is_served: bool = True) -> Iterator[_Code]:
             inner = _suites(each)
             last = (inner[0][0].lineno - 1) if inner else each.end_lineno or each.lineno
             at = Statement(each.lineno, max(each.lineno, last))
-            is_code = not isinstance(each, _NOTHING) and not _is_declared(each)
+            is_turn = isinstance(node, _LOOPS) and node.body == [each]
+            is_code = is_turn or not (isinstance(each, _NOTHING) or _is_declared(each))
             yield _Code(at, _header(each), served and is_code)
             yield from _statements(each, served)
 

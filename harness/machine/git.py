@@ -123,6 +123,20 @@ def changed_files(root: Path, *paths: str, untracked: bool = True) -> list[str]:
         return ask.changed_files(*paths, untracked=untracked)
 
 
+def described(folder: Path) -> str:
+    """What git calls a checkout, by its tags, with "-dirty" where files of git's have changed.
+
+    "" unless ``folder`` is the top of one: one around it says nothing of it.
+    """
+    try:
+        if git(folder, "rev-parse", "--show-cdup"):
+            return ""
+        name = git(folder, "describe", "--tags", "--always")
+        return name + ("-dirty" if changed_files(folder, untracked=False) else "")
+    except GitError:
+        return ""
+
+
 class _Repository(NamedTuple):
     """``folder``: one work tree's; ``settings``: as `git config --list -z` gives them."""
 

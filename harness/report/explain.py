@@ -11,6 +11,7 @@ from harness.report.functions import functions_answer, functions_tables
 from harness.report.growth import growth_answer, growth_tables
 from harness.report.growth_image import growth_image
 from harness.report.header import INCOMPLETE, machine_words
+from harness.report.known_releases import known_releases
 from harness.report.sites import sites_answer, sites_tables
 from harness.report.version_costs import counted_words
 
@@ -59,7 +60,7 @@ def _tables(result: ExplainResult) -> list[PlainTable]:
         case FunctionsBody() as functions:
             return functions_tables(functions, result.rows)
         case GrowthBody() as growth:
-            return growth_tables(growth, result.rows)
+            return growth_tables(growth, result.rows, known_releases(str(result.axes["engine"])))
         case SitesBody() as sites:
             return sites_tables(sites, result.rows)
 

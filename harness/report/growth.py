@@ -9,9 +9,9 @@ from harness import format as fmt
 from harness.explain.result import Arrival, By, GrowthBody
 from harness.render.table import PlainTable
 from harness.report.function_words import cost_words, short_name, signed
+from harness.report.known_releases import KnownReleases
 from harness.report.release_lines import changes_by_release
 from harness.report.version_costs import difference_sentence, sampling_sentences, stages_table
-from harness.report.vllm_releases import load_vllm_releases
 
 _NAMED = 3
 _WIDEST_TEXT = 76
@@ -31,10 +31,10 @@ def growth_answer(body: GrowthBody) -> list[str]:
     return [*sentences, *sampling_sentences(body.versions), *left_out]
 
 
-def growth_tables(body: GrowthBody, rows: int) -> list[PlainTable]:
+def growth_tables(body: GrowthBody, rows: int, known: KnownReleases) -> list[PlainTable]:
     """Stages and versions, then the ``rows`` functions that changed most, and where they did."""
     ends = [body.versions[0], *body.versions[1:][-1:]]
-    return [_versions(body), stages_table(ends), _functions(body, rows), _candidates(body)]
+    return [_versions(body), stages_table(ends), _functions(body, rows), _candidates(body, known)]
 
 
 def _versions(body: GrowthBody) -> PlainTable:
@@ -91,11 +91,11 @@ def _functions(body: GrowthBody, rows: int) -> PlainTable:
     )
 
 
-def _candidates(body: GrowthBody) -> PlainTable:
+def _candidates(body: GrowthBody, known: KnownReleases) -> PlainTable:
     """What is known to have come with the versions that changed most: not that it did it."""
     steps = sorted(_steps(body), key=lambda step: -abs(step[1]))[:_NAMED]
     labels = [each.label for each in body.versions]
-    changes = changes_by_release(labels, load_vllm_releases().change)
+    changes = changes_by_release(labels, known.change)
     rows = [
         ("\n  ".join(wrap(f"{label}: #{each.pull}, {each.words}", _WIDEST_TEXT)), signed(more))
         for label, more in steps

@@ -1,4 +1,4 @@
-"""A result along vLLM's releases: which there are, a line a policy, and what came in where."""
+"""A result along an engine's releases: which there are, a line a policy, and what came in where."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 from harness.experiment.result import CellResult, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.header import varying_axes
-from harness.report.vllm_releases import KnownChange
+from harness.report.known_releases import KnownChange, KnownReleases, known_releases
 
 YOUNG = "gc_collections_gen0"
 """The metric of which a chart, a sentence and a picture tell first."""
@@ -48,10 +48,13 @@ class ReleaseLine(NamedTuple):
 
 
 class ReleaseLines(NamedTuple):
-    """``releases`` in the order of versions, what is none (a path) last."""
+    """``releases`` in the order of versions, what is none (a path) last; ``known``: what is on
+    record of this engine's.
+    """
 
     releases: list[str]
     lines: list[ReleaseLine]
+    known: KnownReleases
 
 
 class ReleaseStep(NamedTuple):
@@ -93,21 +96,34 @@ def in_order(releases: Sequence[str]) -> list[str]:
 
 def release_lines(result: ExperimentResult) -> ReleaseLines:
     """The cells of a result by release; copies of a cell are left out."""
-    releases = in_order(
-        [str(cell.axes["release"]) for cell in result.cells if cell.axes.get("release")]
-    )
+    names = release_names(result)
+    releases = in_order(list(filter(None, names.values())))
     others = [axis for axis in varying_axes(result) if axis not in ("release", "copy", "gc")]
     lines: dict[tuple[str, ...], dict[str, CellResult]] = {}
     for cell in result.cells:
         key = tuple(str(cell.axes.get(axis, "")) for axis in ("gc", *others))
-        lines.setdefault(key, {}).setdefault(str(cell.axes.get("release", "")), cell)
+        lines.setdefault(key, {}).setdefault(names[str(cell.axes.get("release", ""))], cell)
+    engine = next((str(cell.axes.get("engine", "")) for cell in result.cells), "")
     return ReleaseLines(
         releases,
         [
             ReleaseLine(" · ".join(filter(None, key)), key[0], list(map(cells.get, releases)))
             for key, cells in lines.items()
         ],
+        known_releases(engine),
     )
+
+
+def release_names(result: ExperimentResult) -> dict[str, str]:
+    """What the page calls each value of the axis ``release``: a tree by its version, if its label
+    is one that no other has.
+    """
+    found = {str(cell.axes.get("release", "")): "" for cell in result.cells}
+    for release in found:
+        label = result.release_labels.get(release, "")
+        is_own = version_of(label) and label not in (*found, *found.values())
+        found[release] = label if is_own and not version_of(release) else release
+    return found
 
 
 def left_out(result: ExperimentResult) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""What the exact counts say about vLLM's releases: the newest one, and all of them."""
+"""What the exact counts say about an engine's releases: the newest one, and all of them."""
 
 from collections.abc import Mapping, Sequence
 
 from harness import format as fmt
 from harness.metrics import METRICS
+from harness.report.known_releases import KnownChange
 from harness.report.release_lines import YOUNG, ReleaseLines, ReleaseStep, release_steps, version_of
-from harness.report.vllm_releases import KnownChange
 
 _TOLD = (
     YOUNG,
@@ -29,7 +29,7 @@ def release_headline(along: ReleaseLines) -> str:
         if version_of(release) and line and line.medians(YOUNG)[place] is not None
     ]
     if line is None or len(known) < 2:
-        return "vLLM by release"
+        return f"{along.known.name} by release"
     before, newest = known[-2:]
     changed = []
     for metric in _TOLD:
@@ -41,7 +41,7 @@ def release_headline(along: ReleaseLines) -> str:
             change = f" ({fmt.percent(other / one - 1, signed=True)})" if one > 0 else ""
             changed.append(f"{METRICS[metric].words} {fmt.count(one)} → {fmt.count(other)}{change}")
     return (
-        f"vLLM {along.releases[newest]} against {along.releases[before]}: "
+        f"{along.known.name} {along.releases[newest]} against {along.releases[before]}: "
         f"{'; '.join(changed) or 'no exact count of the collector has changed'}"
     )
 

@@ -16,14 +16,13 @@ from harness.report.release_lines import YOUNG, changes_by_release, release_line
 from harness.report.release_sentence import release_headline, sentence
 from harness.report.releases_image import releases_image
 from harness.report.summary import collections_words, failure_lines, median, on_device
-from harness.report.vllm_releases import load_vllm_releases
 
 
 def describe_releases(result: ExperimentResult) -> Report:
     """What each release's host path and its collector do."""
     labels = result.release_labels
     along = release_lines(result)
-    changes = changes_by_release(along.releases, load_vllm_releases().change)
+    changes = changes_by_release(along.releases, along.known.change)
     counted = any(value is not None for line in along.lines for value in line.medians(YOUNG))
     return Report(
         heading="gcbench releases",
@@ -105,7 +104,7 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
     for cell, its in zip(result.cells, rows, strict=True):
         groups.setdefault(cell.axes["release"], []).append(its)
     return PlainTable(
-        "vLLM's host path by release" + on_device(result.cells),
+        f"{release_lines(result).known.name}'s host path by release" + on_device(result.cells),
         columns,
         list(groups.values()) if len(groups) < len(rows) else [rows],
         "peak and left: objects that a step adds to those that the collector tracks, at its "

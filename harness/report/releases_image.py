@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
 from harness.render.image_file import COLOURS, image_bytes
+from harness.report.known_releases import KnownChange
 from harness.report.release_lines import YOUNG, ReleaseLine, changes_by_release, release_lines
 from harness.report.summary import on_device
-from harness.report.vllm_releases import KnownChange, load_vllm_releases
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +35,7 @@ def releases_image(
     figure = Figure(figsize=(width, 5), layout="constrained", facecolor="white")
     axes = figure.subplots()
     _draw_lines(axes, lines)
-    _draw_changes(
-        axes, along.releases, changes_by_release(along.releases, load_vllm_releases().change)
-    )
+    _draw_changes(axes, along.releases, changes_by_release(along.releases, along.known.change))
     names = [(labels or {}).get(release, release) for release in along.releases]
     axes.set_xticks(range(len(names)), names, rotation=60 if len(names) > 8 else 0)
     axes.set_xlim(-0.5, len(names) - 0.5)
@@ -50,7 +48,9 @@ def releases_image(
         f"{each.name}, {each.num_requests:,} requests" for each in result.workloads
     )
     axes.set_title(
-        f"vLLM's host path by release{on_device(result.cells)}: {replayed}", loc="left", fontsize=11
+        f"{along.known.name}'s host path by release{on_device(result.cells)}: {replayed}",
+        loc="left",
+        fontsize=11,
     )
     return image_bytes(figure, suffix, result.name)
 

@@ -48,9 +48,11 @@ def climb(
         in_variances = squares / variance
         share = _weight(in_variances)
         if farthest is not None:
-            share *= np.minimum(1, farthest / np.maximum(in_variances, 1))
+            # Beyond ``farthest`` alone it is not 1, and there are few.
+            far = in_variances > farthest
+            share[far] *= farthest / in_variances[far]
         squares = refit(share)
-        weighted = (share * squares).sum(-1, keepdims=True) / count
+        weighted = np.einsum("...j,...j->...", share, squares)[..., None] / count
         variance = np.maximum(weighted, least_scale**2)
     return Spread(squares, variance)
 
@@ -62,9 +64,15 @@ def log_density(in_variances: FloatArray) -> FloatArray:
 
 def _weight(in_variances: FloatArray) -> FloatArray:
     """What each sample counts in the next location and variance: nearly 1, 0.01 for an accident."""
-    return 1 - _NARROWING / (1 + _odds(in_variances))
+    share = _odds(in_variances)
+    share += 1
+    np.divide(_NARROWING, share, out=share)
+    return np.subtract(1, share, out=share)
 
 
 def _odds(in_variances: FloatArray) -> FloatArray:
     """Of an ordinary sample against an accident."""
-    return (1 - _SHARE) / _SHARE * _SPREAD * np.exp(-_NARROWING / 2 * in_variances)
+    odds: FloatArray = -_NARROWING / 2 * in_variances
+    np.exp(odds, out=odds)
+    odds *= (1 - _SHARE) / _SHARE * _SPREAD
+    return odds

@@ -5,6 +5,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import msgspec
 import numpy as np
 import psutil
 
-from engines.adapted import AdaptedClass
+from engines.adapted import AdaptedClass, BreachError
 from engines.adapter import Adapter
 from engines.protocol import EngineClass, EngineConfig, SamplingParams, StepEngine, StepOutput
 from engines.registry import ENGINES
@@ -58,15 +59,27 @@ class _Crowds:
             prompt = np.arange(1, 4, dtype=np.int32)
             engine.add_request(index, prompt, SamplingParams(max_tokens=length))
         gone = {first + place for place in aborted}
+        idle = 0
         for number in range(_MOST_STEPS):
             if not engine.has_unfinished_requests():
                 break
-            self._look(engine.step(), left)
+            made = self._look(engine.step(), left)
+            idle = 0 if made else idle + 1
             if number == 0:
                 for index in gone & left.keys():
                     engine.abort_request(index)
                     del left[index]
         else:
+            if had := [index for index, missing in left.items() if missing <= 0]:
+                raise _BreachError(
+                    f"request {had[0]} has all its tokens and has not ended",
+                    "name each request in NewTokens.finished in the step that ends it",
+                )
+            if idle > _MOST_STEPS / 2:
+                raise _BreachError(
+                    f"in {idle:,} steps step() has made nothing, and {len(left)} requests wait",
+                    "run one step of the engine in each call",
+                )
             raise _BreachError(
                 f"after {_MOST_STEPS:,} steps has_unfinished_requests() is still True",
                 "count only requests that have not ended",
@@ -77,7 +90,8 @@ class _Crowds:
                 "name each request in NewTokens.finished in the step that ends it",
             )
 
-    def _look(self, output: StepOutput, left: dict[int, int]) -> None:
+    def _look(self, output: StepOutput, left: dict[int, int]) -> bool:
+        """Whether it has brought tokens."""
         for delivered in output.delivered:
             named = delivered.request_index.tolist()
             if (twice := next((each for each in named if named.count(each) > 1), -1)) >= 0:
@@ -95,6 +109,7 @@ class _Crowds:
                 left[index] -= count
             for index in delivered.finished.tolist():
                 self._end(index, left)
+        return output.num_rows > 0
 
     def _end(self, index: int, left: dict[int, int]) -> None:
         missing = left.pop(index, None)
@@ -123,12 +138,16 @@ def engine_findings(name: str) -> Iterator[DoctorFinding]:
     except _BreachError as breach:
         yield breach.finding
         return
+    except BreachError as breach:
+        what, _, todo = str(breach).rpartition("; ")
+        yield DoctorFinding("bad", "contract", what, todo)
+        return
     except Exception as error:
         yield DoctorFinding("bad", "contract", _raised(error), "see docs/plug-in.md")
         return
     yield DoctorFinding("ok", "contract", f"served {6 * len(_LENS)} requests, all as asked")
     yield _exactness(engine_class, config, seen)
-    yield DoctorFinding("ok", "package", f"gate, bisect and --release take {engine_class.package}/")
+    yield _package(engine_class.package)
     if isinstance(engine_class, AdaptedClass):
         yield from _optional(engine_class.adapter)
 
@@ -156,7 +175,7 @@ def _served(engine_class: EngineClass, config: EngineConfig) -> _Seen:
         meter.call(crowds.serve)
         crowds.serve(aborted=(3, 5))
         threads = threading.active_count() - 1
-        return _Seen(meter.cost().bytecodes, threads, len(psutil.Process().children()))
+        return _Seen(meter.cost(set()).bytecodes, threads, len(psutil.Process().children()))
     finally:
         engine.shutdown()
 
@@ -186,6 +205,20 @@ def _exactness(engine_class: EngineClass, config: EngineConfig, seen: list[_Seen
         "two engines ran the same bytecodes, but it does not say is_exact: gate compares times "
         "only, and bisect has nothing to compare",
         "say traits = Traits(is_exact=True) if it has no clock, no thread and no second process",
+    )
+
+
+def _package(package: str) -> DoctorFinding:
+    """Whether there is a folder that commits can be measured by."""
+    name = package.rpartition("/")[2]
+    spec = find_spec(name)
+    if spec is not None and spec.submodule_search_locations:
+        return DoctorFinding("ok", "package", f"gate, bisect and --release take {package}/")
+    return DoctorFinding(
+        "warn",
+        "package",
+        f"there is no package {name} to import, so gate, bisect and --release {package}/ fail",
+        'say package = "toy", or "src/toy": the engine\'s folder in its repository',
     )
 
 

@@ -15,6 +15,7 @@ from gcbench.function_costs import counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
 from harness.trial.client import Streams, abort_all, sampling_params, take
+from harness.trial.output_hashes import RanFunction
 from harness.trial.step_costs import Counted, RequestFunctionCost, usual_count
 from workloads.schedule import Schedule
 
@@ -114,9 +115,13 @@ class Meter:
         del offset
         return result
 
-    def cost(self) -> Cost:
-        """Of all calls so far."""
+    def cost(self, ran: set[RanFunction]) -> Cost:
+        """Of all calls so far; what they have run is added to ``ran``."""
         functions = counted_calls(self._counter.tree, {}).functions
+        ran.update(
+            RanFunction(each.file, each.name, tuple(line.line for line in each.lines))
+            for each in functions
+        )
         return Cost(
             {
                 (each.file, each.name, each.line): (each.bytecodes, each.allocations)
@@ -173,6 +178,7 @@ class _Visitors:
         streams: Streams | None,
         output_text: Callable[[int], str] | None,
     ) -> None:
+        self.ran: set[RanFunction] = set()
         self._engine = engine
         self._schedule = schedule
         self._streams = streams
@@ -211,7 +217,9 @@ class _Visitors:
             if not engine.has_unfinished_requests():
                 break
             self._step(meters[life.counts(step)], serving.call)
-        return _Served(adding.cost(), serving.cost().without(decoding.cost()))
+        return _Served(
+            adding.cost(self.ran), serving.cost(self.ran).without(decoding.cost(self.ran))
+        )
 
     def abort(self, count: int, num_aborted: int) -> Cost:
         """Abort the last of ``count`` running requests, and the next steps of the others."""
@@ -224,7 +232,7 @@ class _Visitors:
         for _ in range(_STEPS_AFTER):
             self._step(meter.call)
         abort_all(self._engine, indices)
-        return meter.cost()
+        return meter.cost(self.ran)
 
     def move_on(self, count: int) -> None:
         """Let as many requests as steps come and go: no window begins where the last one did."""
@@ -267,10 +275,13 @@ class _Visitors:
 
 
 class RequestCosts(NamedTuple):
-    """By call: what it costs in the window that is like most, and what each window counted."""
+    """By call: what it costs in the window that is like most, and what each window counted. And
+    what has run in all of them.
+    """
 
     costs: dict[str, Cost]
     windows: dict[str, list[Counted]]
+    ran: Sequence[RanFunction] = ()
 
 
 def request_costs(
@@ -312,7 +323,7 @@ def request_costs(
         restore(before)
     counted = {call: [window[call].counted for window in windows] for call in windows[0]}
     costs = {call: windows[_like_most(each)][call] for call, each in counted.items()}
-    return RequestCosts(costs, counted)
+    return RequestCosts(costs, counted, sorted(visitors.ran))
 
 
 def _like_most(counted: list[Counted]) -> int:

@@ -277,7 +277,7 @@ def _result(
         young=watch.young,
         long_run=watch.long_run,
         outputs=watch.outputs(trial.rows_path),
-        ran=list(watch.ran),
+        ran=[*watch.ran, *window.per_request.ran],
         invalid=measured.invalid,
         recurs=measured.recurs,
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
-from engines.vllm.versions import is_version
+from engines.release_names import is_version
 from harness.axes import Value, values
 from harness.experiment.grid import traits
 from harness.explain.largest_changes import LargestChange
@@ -19,7 +19,7 @@ from harness.result.result import keep_result
 from harness.tracking.bisect.bisection import Bisection
 from harness.tracking.bisect.counting import check_cell, find_metric
 from harness.tracking.bisect.result import BisectResult
-from harness.verbs.bisect_candidates import Commits, Counter, Releases, Source
+from harness.verbs.bisect_candidates import Commits, Counter, ReleaseCandidates, Source
 from harness.verbs.caller import Caller
 from harness.verbs.request import Flag, GridRequest, words
 from harness.verbs.session import Session
@@ -30,7 +30,7 @@ _NOT_OF_RELEASES = frozenset({"engine", "heap_objects", "wire", "delivery"})
 
 
 class BisectRequest(GridRequest, frozen=True, kw_only=True):
-    """Between two commits, or with no ``repo`` two releases of vLLM."""
+    """Between two commits, or with no ``repo`` two releases that the engine has."""
 
     defaults: ClassVar[dict[str, list[Value]]] = {
         "workload": ["opt125m-48-500"],
@@ -90,8 +90,9 @@ def _engine(names: list[Value]) -> EngineClass:
 
 def _source(engine: EngineClass, request: BisectRequest) -> Source:
     good, bad, repo = request.good, request.bad, request.repo
-    if repo is None and engine.has_releases and is_version(good) and is_version(bad):
-        return Releases.between(good, bad)
+    own = None if repo else engine.releases()
+    if own and is_version(good) and is_version(bad):
+        return ReleaseCandidates.between(own, good, bad)
     return Commits.between(repo or Path(), good, bad, engine.package)
 
 
@@ -146,5 +147,6 @@ def _explain(request: BisectRequest, kind: str, labels: Sequence[str]) -> str:
     """The command that says what else changed between two candidates."""
     if kind == "release":
         said = words(request, _OWN | _NOT_OF_RELEASES)
-        return shlex.join(["gcbench", "releases", "vllm", *labels, *said])
+        package = ENGINES.load(str(request.value("engine"))).package
+        return shlex.join(["gcbench", "releases", package, *labels, *said])
     return shlex.join(["gcbench", "gate", *labels, *words(request, _OWN), "--exact-only"])

@@ -1,15 +1,13 @@
 """Where the candidates of a bisection come from, and how one is counted."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, cast
 
 import msgspec
 from packaging.version import Version
 
-from engines.protocol import EngineClass, TreeError
+from engines.protocol import EngineClass, Releases, TreeError
 from engines.registry import ENGINES
-from engines.vllm.releases import check_version, known_versions, prepare_release, within
 from harness.axes import Cell
 from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
@@ -25,16 +23,8 @@ from harness.tracking.bisect.counting import read_figure
 from harness.tracking.bisect.result import Candidate
 from harness.tracking.gate.trees import take_tree
 from harness.trial.spec import Mode, TrialResult
+from harness.verbs.release_sources import LaidOut, OwnReleases, Say
 from harness.verbs.session import Session
-
-Say = Callable[[str], None]
-
-
-class LaidOut(NamedTuple):
-    """A candidate that can be run: the value of ``--release``, and the folder of its files."""
-
-    release: str
-    root: str
 
 
 class Source(Protocol):
@@ -101,22 +91,24 @@ class Commits(NamedTuple):
     def lay_out(self, candidate: Candidate, code: Path, say: Say) -> LaidOut:
         """The folder under which the package of a commit lies from now on."""
         tree = take_tree(self.repo, candidate.id, self.package, code / candidate.label)
-        return LaidOut(tree.folder, tree.folder)
+        return LaidOut(tree.folder, tree.label, tree.folder)
 
 
-class Releases(NamedTuple):
-    """Releases of vLLM on the package index."""
+class ReleaseCandidates(NamedTuple):
+    """Releases that an engine has."""
 
+    of: Releases
     candidates: list[Candidate]
 
     @classmethod
-    def between(cls, good: str, bad: str) -> "Releases":
+    def between(cls, of: Releases, good: str, bad: str) -> "ReleaseCandidates":
         """Raises ValueError for what is no release, and where GOOD is not the older one."""
-        known = known_versions()
-        first, last = (check_version(each, known) for each in (good, bad))
+        known = of.known_versions()
+        first, last = (of.check_version(each, known) for each in (good, bad))
         if Version(first) >= Version(last):
             raise ValueError(f"GOOD {good} is no older release than BAD {bad}; give the older one")
-        return cls([Candidate(id=version) for version in within(f"{first}..{last}", known)])
+        between = of.within(f"{first}..{last}", known)
+        return cls(of, [Candidate(id=version) for version in between])
 
     @property
     def kind(self) -> Literal["commit", "release"]:
@@ -134,7 +126,7 @@ class Releases(NamedTuple):
 
     def lay_out(self, candidate: Candidate, code: Path, say: Say) -> LaidOut:
         """The version, whose environment is there from now on."""
-        return LaidOut(candidate.id, str(prepare_release(candidate.id, say)))
+        return OwnReleases(self.of).lay_out(candidate.id, say)
 
 
 class Counter:

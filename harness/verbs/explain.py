@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from engines.protocol import EngineClass
 from engines.registry import ENGINES
-from engines.vllm.releases import is_range
+from engines.release_names import is_range
 from harness.axes import Value, values, worth_mentioning
 from harness.experiment.grid import traits
 from harness.experiment.outcomes import Trials
@@ -27,9 +27,9 @@ from harness.result.result import keep_result
 from harness.tracking.gate.trees import WORK_TREE, find_commit
 from harness.verbs.caller import Caller
 from harness.verbs.explained_versions import commit_versions, release_versions
+from harness.verbs.release_sources import ReleaseSource, release_source, wanted_releases
 from harness.verbs.request import Flag, GridRequest
 from harness.verbs.session import Session
-from harness.verbs.vllm_versions import wanted_releases
 
 RankedBy = Literal[By, "collections"]
 
@@ -149,12 +149,13 @@ def count_costs(request: ExplainRequest, caller: Caller) -> ExplainResult:
     """
     _refuse_idle(request)
     engine: EngineClass = ENGINES.load(str(request.values("engine")[0]))
-    if engine.has_releases or request.last_patches:
+    source = release_source(engine, Path(request.repo))
+    if engine.releases() or request.is_along or request.last_patches:
         texts = [str(each) for each in request.values("release")]
-        releases = list[Value](wanted_releases(texts, last_patches=request.last_patches))
+        releases = list[Value](wanted_releases(source, texts, last_patches=request.last_patches))
         request = replace(request, axes={**request.axes, "release": releases})
     session = Session(request, caller, is_prepared=False)
-    found = _find_versions(session, engine, request)
+    found = _find_versions(session, engine, source, request)
     ran = session.run(
         counting_plan(
             found.run,
@@ -190,13 +191,15 @@ def _refuse_idle(request: ExplainRequest) -> None:
         raise ValueError(f"--{name}: {why}")
 
 
-def _find_versions(session: Session, engine: EngineClass, request: ExplainRequest) -> _Found:
+def _find_versions(
+    session: Session, engine: EngineClass, source: ReleaseSource, request: ExplainRequest
+) -> _Found:
     """Lay out the commits, or make the releases ready. Raises ValueError for what there is not."""
     cells, runner = session.grid.cells, session.runner
     if len({cell.release for cell in cells}) < len(cells):
         raise ValueError("explain takes one value an axis, but for --release; leave the others out")
     against, package = request.against, engine.package
-    if request.repo or request.commit or (against and not engine.has_releases):
+    if request.repo or request.commit or (against and not engine.releases()):
         repo = Path(request.repo)
         commits = [each for each in (request.commit or WORK_TREE, against) if each]
         for commit in commits:
@@ -207,7 +210,7 @@ def _find_versions(session: Session, engine: EngineClass, request: ExplainReques
         return _Found(run, commit_versions(repo, commits, package, cells[0], folder), [], every)
     if against:
         cells = [*cells, replace(cells[0], release=against)]
-    versions, left_out = release_versions(cells, engine, session.caller)
+    versions, left_out = release_versions(cells, engine, source, session.caller)
     if not versions or (left_out and not request.is_along):
         why = "; ".join(left_out) or "no release can be run"
         raise NothingCountedError(why, is_interrupted=False)

@@ -6,14 +6,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engines.protocol import EngineClass
-from engines.vllm.releases import layer
 from harness.axes import Cell
 from harness.explain.bodies import ExplainedVersion
-from harness.report.release_label import release_label
 from harness.report.release_lines import release_name
 from harness.tracking.gate.trees import take_tree
 from harness.verbs.caller import Caller
-from harness.verbs.vllm_versions import prepare_releases
+from harness.verbs.release_sources import LaidOut, ReleaseSource, lay_out_all
 
 
 def commit_versions(
@@ -31,26 +29,23 @@ def commit_versions(
 
 
 def release_versions(
-    cells: Sequence[Cell], engine: EngineClass, caller: Caller
+    cells: Sequence[Cell], engine: EngineClass, source: ReleaseSource, caller: Caller
 ) -> tuple[list[ExplainedVersion], list[str]]:
     """The releases or trees that can be run, and a sentence for each that cannot.
 
-    A release of vLLM is made ready where it is not. Raises ValueError for a tree of another engine
-    that cannot be run.
+    A release is made ready where it is not. Raises ValueError for a tree that cannot be run.
     """
-    left_out: list[str] = []
-    if engine.has_releases:
-        named = [cell.release for cell in cells if cell.release]
-        prepared, failures = prepare_releases(named, caller)
-        left_out = [f"{release}: {why}" for release, why in failures.items()]
-        cells = [cell for cell in cells if cell.release in ("", *prepared)]
+    named = [cell.release for cell in cells if cell.release]
+    found, failures = lay_out_all(source, named, caller)
     versions: list[ExplainedVersion] = []
     for cell in cells:
-        engine.launch("", cell.release)  # refused now, if it is
-        label, root = cell.release or "this code", cell.release
-        if cell.release and engine.has_releases:
-            label, root = release_label(cell.release), str(layer(cell.release))
-            if label in (each.label for each in versions):
-                label = release_name(cell.release)  # a path whose version is there already
-        versions.append(ExplainedVersion(label, cell, root))
-    return versions, left_out
+        if cell.release in failures:
+            continue
+        laid_out = found.get(cell.release) or LaidOut("", "this code", "")
+        engine.launch("", laid_out.release)  # refused now, if it is
+        label = laid_out.label
+        if label in (each.label for each in versions):
+            label = release_name(cell.release)  # a path whose version is there already
+        runs = replace(cell, release=laid_out.release)
+        versions.append(ExplainedVersion(label, runs, laid_out.root))
+    return versions, [f"{release}: {why}" for release, why in failures.items()]

@@ -83,6 +83,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
         missing=found.judged.missing,
         failures=found.failures,
         conclusions=conclude_gate(found.judged.cells),
+        package=package,
         notes=[*notes, *found.judged.notes],
         not_run=uncovered,
         waivers=used_waivers(waivers, found.judged.cells),

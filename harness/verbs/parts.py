@@ -22,7 +22,7 @@ def compare_parts(file: ExperimentFile, given: Mapping[str, Any], caller: Caller
 
     Raises ValueError for a part that cannot be run, before the first is.
     """
-    requests = [_request(file, part, given) for part in file.parts]
+    requests = part_requests(file, given)
     for part, request in zip(file.parts, requests, strict=True):
         try:
             Session(request, caller)
@@ -51,6 +51,11 @@ def compare_parts(file: ExperimentFile, given: Mapping[str, Any], caller: Caller
     )
     keep_result(output, ran)
     return ran
+
+
+def part_requests(file: ExperimentFile, given: Mapping[str, Any]) -> list[CompareRequest]:
+    """What each part asks for. Raises ValueError for a part that cannot be."""
+    return [_request(file, part, given) for part in file.parts]
 
 
 def _request(file: ExperimentFile, part: FilePart, given: Mapping[str, Any]) -> CompareRequest:

@@ -1,29 +1,34 @@
-"""vLLM's host path, release by release, with no GPU."""
+"""An engine's host path, release by release, with no GPU."""
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
-from engines.vllm.releases import PINNED
+from engines.registry import ENGINES
 from harness.axes import Value
 from harness.experiment.plan import counting_modes
 from harness.experiment.result import ExperimentResult
-from harness.report.release_label import release_label
 from harness.result.result import keep_result
 from harness.trial.spec import Mode
 from harness.verbs.caller import Caller
+from harness.verbs.release_sources import (
+    ReleaseSource,
+    engine_named,
+    lay_out_all,
+    release_source,
+    wanted_releases,
+)
 from harness.verbs.request import Flag, SpreadRequest
 from harness.verbs.session import Session
-from harness.verbs.vllm_versions import prepare_releases, wanted_releases
 
 _COUNTING: tuple[Mode, ...] = ("counts", "tracked", "opcodes", "grid", "wire")
 
 
 class ReleasesRequest(SpreadRequest, frozen=True, kw_only=True):
-    """``versions``: releases and ranges of them; with ``paths`` the source trees to measure too.
-
-    Without either it is the pinned release.
+    """``engine``: its name, or that of the package that it runs. ``versions``: releases and ranges
+    of them; with ``tree`` the source trees to measure too. Without either it is the usual release.
     """
 
     defaults: ClassVar[dict[str, list[Value]]] = {
@@ -33,24 +38,33 @@ class ReleasesRequest(SpreadRequest, frozen=True, kw_only=True):
         "setup": ["shipped", "lean"],
     }
     decided: ClassVar[dict[str, list[Value]]] = {
-        "engine": ["vllm-hostpath"],
-        "release": [PINNED],
+        "engine": [""],
+        "release": [""],
         "python": [""],
         "heap_objects": [0],
         "wire": ["pickle"],
         "delivery": ["per_request"],
     }
 
+    engine: str
     versions: tuple[str, ...] = ()
-    vllm_path: Annotated[
+    tree: Annotated[
         list[str],
         Flag(
-            "A vLLM source tree as one more release; may be given several times.",
+            "A source tree as one more release; may be given several times.",
             section="Options",
             is_main=True,
             metavar="PATH",
         ),
     ] = []
+    repo: Annotated[
+        Path,
+        Flag(
+            "The checkout whose tags are the releases of an engine that has no others.",
+            section="Options",
+            is_main=True,
+        ),
+    ] = Path()
     last_patches: Annotated[
         bool,
         Flag(
@@ -76,18 +90,30 @@ class ReleasesRequest(SpreadRequest, frozen=True, kw_only=True):
         ),
     ] = ""
 
+    def source(self) -> ReleaseSource:
+        """Where its releases come from. Raises ValueError for an unknown engine."""
+        return release_source(ENGINES.load(engine_named(self.engine)), self.repo)
+
     def named(self) -> "ReleasesRequest":
-        """With each range as its releases. Raises ReleaseError as `wanted_releases`."""
-        versions = wanted_releases(self.versions, last_patches=self.last_patches)
+        """With each range as its releases, and the usual one where none is named.
+
+        Raises ValueError as `wanted_releases`.
+        """
+        source = self.source()
+        versions = wanted_releases(source, self.versions, last_patches=self.last_patches)
+        if not versions and not self.tree:
+            versions = [source.usual()]
         return replace(self, versions=tuple(versions), last_patches=False)
 
     def wanted(self) -> list[str]:
         """The releases and trees, each once, of a request without ranges."""
-        return list(dict.fromkeys([*self.versions, *self.vllm_path])) or [PINNED]
+        return list(dict.fromkeys([*self.versions, *self.tree]))
 
-    def grid(self) -> dict[str, list[Value]]:
-        """With the releases as they are wanted."""
-        return super().grid() | {"release": list(self.wanted())}
+    def values(self, axis: str) -> list[Value]:
+        """With the engine and the releases as they are wanted."""
+        if axis == "engine":
+            return [engine_named(self.engine)]
+        return list(self.wanted()) if axis == "release" else super().values(axis)
 
 
 class NoReleaseError(Exception):
@@ -105,13 +131,21 @@ def measure_releases(request: ReleasesRequest, caller: Caller) -> ExperimentResu
         session.plan, rounds=request.rounds, repeats=request.repeats, resume=request.resume
     )
     plan(session.grid.cells)  # refused now, if it is
-    prepared, failures = prepare_releases(request.wanted(), caller)
-    if not prepared:
+    found, failures = lay_out_all(request.source(), request.wanted(), caller)
+    if not found:
         raise NoReleaseError
-    cells = [cell for cell in session.grid.cells if cell.release in prepared]
+    cells = list(
+        dict.fromkeys(  # two names of one commit are one release
+            replace(cell, release=found[cell.release].release)
+            for cell in session.grid.cells
+            if cell.release in found
+        )
+    )
     measured = plan(cells, counting=counting_modes(cells, _COUNTING))
     result = session.summarise(session.run(measured))
-    labels = {cell.release: release_label(cell.release) for cell in cells}
+    labels: dict[str, str] = {}
+    for each in found.values():
+        labels.setdefault(each.release, each.label)
     result = replace(result, release_labels=labels, missing_releases=failures)
     keep_result(request.output, result)
     return result

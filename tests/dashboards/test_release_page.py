@@ -11,8 +11,8 @@ from test_site import Page, value_of
 
 from dashboards.content.releases import CAPTIONS, TABLE_COLUMNS, release_study
 from dashboards.site import build_site
+from harness.report.known_releases import known_releases
 from harness.report.release_lines import YOUNG
-from harness.report.vllm_releases import load_vllm_releases
 
 COUNTS = {"0.11.2": 1962, "0.11.0": 2927, "0.11.1": 1962, "0.16.0": 1965, "0.17.1": 1529}
 TOO_OLD = {"0.10.0": "vLLM 0.10.0 is too old; supported are 0.10.2 and later"}
@@ -108,7 +108,7 @@ def test_the_table_says_what_changed_and_what_was_left_out(tmp_path):
     tried = said.index("#34944 RequestOutput loses an unused field")
     assert tried > said.index("0.17.1 2026-03-11"), "it stands at the first release that has it"
     assert "output tokens, in 0.17.0 Tried: 0.16.0 with it alone: 330" in said
-    by_pull = {change.pull: change.url for change in load_vllm_releases().change}
+    by_pull = {change.pull: change.url for change in known_releases("vllm-hostpath").change}
     assert by_pull[24964] in page.links
     assert by_pull[48442] not in page.links, "no release here has it yet"
 
@@ -149,7 +149,7 @@ def test_the_data_of_charts_has_values_spreads_and_marks(tmp_path):
     assert charts["tracked_heap"]["value"] == [[7, 0], [None, 0]]
     (_, first_day, before), (version, day, marks) = study["releases"]
     assert (version, first_day, day) == ("0.12.0", "2025-10-04", "2025-12-03")
-    assert before == [[24830, load_vllm_releases().change[3].words, False]]
+    assert before == [[24830, known_releases("vllm-hostpath").change[3].words, False]]
     assert marks[0][0] == 24964
     assert marks[0][2], "what was tried comes first"
     assert {pull for pull, _, _ in marks} >= {28771, 29121}, "of 0.11.1 and of 0.12.0"

@@ -1,5 +1,6 @@
 """An engine of four methods: what gcbench does for it, and what it is told where it is wrong."""
 
+import re
 from array import array
 from dataclasses import replace
 
@@ -130,14 +131,36 @@ def test_tokens_of_a_request_that_was_never_added_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (([0], [[1]]), "step() returned a tuple; return NewTokens("),
+        ({0: 1}, "step() returned a dict; return NewTokens("),
+        (NewTokens([0, 1], [[1]]), "step() names 2 requests and has tokens of 1;"),
+        (NewTokens([0], []), "step() names 1 requests and has tokens of 0;"),
+        (NewTokens([0], ["x"]), "step() hands over 'x' for request 0; a token is a whole"),
+        (NewTokens([0], [0.5]), "step() hands over 0.5 for request 0; a token is a whole"),
+        (NewTokens([0, 1], [[1], 2]), "step() hands over [[1], 2]; give each request a token, or"),
+        (NewTokens([0], [["x"]]), "step() hands over [['x']]; give each request a token, or"),
+    ],
+)
+def test_what_a_step_must_not_return_is_told_with_what_to_do(made, words):
+    engine = as_engine(type("Wrong", (Echo,), {"step": lambda self: made}))(CONFIG)
+    for index in range(2):
+        engine.add_request(index, PROMPT, SamplingParams(max_tokens=2))
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}"):
+        engine.step()
+
+
+@pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"step": Adapter.step, "shutdown": None}, "has no methods step, shutdown"),
         ({"representations": "flat"}, "has representations 'flat': must be a tuple of names"),
         ({"devices": ()}, "has devices (): must be a tuple of names"),
         ({"traits": {"is_exact": True}}, "has traits {'is_exact': True}: must be Traits(...)"),
-        ({"package": "my-engine"}, "has no package"),
-        ({"axes": {"wire"}}, "has no axes, a frozenset"),
+        ({"package": "my-engine"}, "has package 'my-engine': must be a path, such as"),
+        ({"representations": ("a", "a")}, "has representations ('a', 'a'): must be a tuple of"),
+        ({"axes": {"wire"}}, "has axes {'wire'}: must be a frozenset"),
     ],
 )
 def test_what_is_wrong_with_a_class_is_said_before_it_is_built(given, words):

@@ -53,7 +53,6 @@ def test_an_engine_without_a_shape_to_measure(shapes):
         ({"package": 3}, "has no package"),
         ({"package": "src/2"}, "has no package"),
         ({"has_wait_hook": None}, "has no has_wait_hook"),
-        ({"has_releases": 1}, "has no has_releases"),
         ({"axes": ("wire",)}, "has no axes"),
         ({"own_values": None}, "has no own_values"),
         ({"launch": None}, "has no method launch"),
@@ -68,8 +67,9 @@ def test_an_engine_that_is_made_by_a_function_is_judged_by_what_it_answers_itsel
     def build(config):
         return Engine(config)
 
-    assert engine_breach(build).startswith("has no methods complete, traits, launch, prepare")
-    for name in ("complete", "traits", "launch", "prepare", *EngineClass.__annotations__):
+    asked = ("complete", "traits", "launch", "releases", "prepare")
+    assert engine_breach(build).endswith(f"(has no methods {', '.join(asked)})")
+    for name in (*asked, *EngineClass.__annotations__):
         setattr(build, name, getattr(Engine, name))
     assert engine_breach(build) == ""
 
@@ -77,7 +77,7 @@ def test_an_engine_that_is_made_by_a_function_is_judged_by_what_it_answers_itsel
 class Bare(StepEngine):
     """One that nobody has written yet."""
 
-    has_wait_hook = has_releases = False
+    has_wait_hook = False
     package = "least"
     axes = frozenset()
     own_values = {"device": ("theirs",)}
@@ -94,6 +94,10 @@ class Bare(StepEngine):
     @staticmethod
     def launch(python, release):
         return Launch(python, {})
+
+    @staticmethod
+    def releases():
+        pass
 
     @staticmethod
     def prepare(release):
@@ -248,3 +252,12 @@ def test_what_another_package_names_and_is_not_there(monkeypatch, target, words)
     monkeypatch.setattr("engines.registry.entry_points", lambda group: points)
     with pytest.raises(ValueError, match=rf"^number 'theirs' cannot be loaded from .*{words}"):
         Registry("number", {}, group="g").load("theirs")
+
+
+def test_a_name_that_two_packages_have_registered_is_refused(monkeypatch):
+    from importlib.metadata import EntryPoint, EntryPoints
+
+    points = EntryPoints([EntryPoint("toy", target, "g") for target in ("one:A", "one:A", "two:B")])
+    monkeypatch.setattr("engines.registry.entry_points", lambda group: points)
+    with pytest.raises(ValueError, match="'toy' is registered twice, as one:A and two:B; uninst"):
+        Registry("engine", {}, group="g").check("toy")

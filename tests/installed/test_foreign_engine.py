@@ -24,6 +24,7 @@ def toy(tmp_path_factory) -> Repository:
     shutil.copytree(ROOT / "examples" / "toy", root, dirs_exist_ok=True)
     (root / ".gitignore").write_text("*.egg-info/\nbuild/\n")
     repository.commit("Begin")
+    repository.git("tag", "v0.1.0")
     scheduler = root / "src" / "toy" / "scheduler.py"
     for subject in ("Say more", "Keep a snapshot", "Say yet more", "And more"):
         text = scheduler.read_text()
@@ -33,6 +34,7 @@ def toy(tmp_path_factory) -> Repository:
             text = text.replace(plain, "[each for each in list(batch) if [each.remaining][0]]")
         scheduler.write_text(f"{text}# {subject}\n")
         repository.commit(subject)
+    repository.git("tag", "v0.2.0")
     return repository
 
 
@@ -101,3 +103,16 @@ def test_a_planted_change_is_gated_and_bisected(installed, toy):
     found = json.loads((toy.root / "b.json").read_text())
     assert [each["subject"] for each in found["suspects"]] == ["Keep a snapshot"]
     assert found["after"] > found["before"]
+
+
+def test_its_tags_are_releases(installed, toy):
+    asked = [each for each in SMALL if each not in ("--engine", "toy")]
+    done = gcbench(
+        installed, toy, "releases", "toy", "v0.1..", *asked, "--gc", "as_is", "--json", "-"
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert list(result["release_labels"].values()) == ["v0.1.0", "v0.2.0"]
+    older, newer = (cell["metrics"][METRIC]["median"] for cell in result["cells"])
+    assert older < newer
+    assert "toy v0.2.0 against v0.1.0" in gcbench(installed, toy, "report", "latest").stdout

@@ -36,7 +36,7 @@ def functions_run(trials: Trials, cells: Iterable[Cell]) -> list[RanFunction]:
         for mode in _TRACED:
             counted = trials.counted_in(mode, cell)
             if counted is not None and counted.costs is not None:
-                found.update(_counted(counted.costs))
+                found.update(counted.ran, _counted(counted.costs))
     return sorted(found)
 
 

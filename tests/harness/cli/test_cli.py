@@ -21,6 +21,7 @@ from small import answer
 from harness.cli.compare import compare
 from harness.cli.main import cli, main
 from harness.experiment.executor import Executor
+from harness.experiment.experiment_file import load_experiment_file
 from harness.experiment.result import ExperimentResult
 from harness.experiment.run_result import RunResult
 from harness.machine.held import held
@@ -262,6 +263,19 @@ def test_a_dry_run_counts_trials_and_leaves_nothing(gcbench, tmp_path):
     assert status == 0
     assert "6 timed in 3 rounds" in out
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_dry_run_of_a_file_tells_each_part_and_leaves_nothing(gcbench, tmp_path):
+    runs = tmp_path / "runs"
+    asked = ("--experiment", "padding", "--dry-run", "--rounds", "3", "--output", str(runs))
+    status, out, _ = gcbench("compare", *asked)
+    parts = load_experiment_file("padding").parts
+    assert status == 0
+    assert [line for line in out.splitlines() if line in {each.title for each in parts}] == [
+        each.title for each in parts
+    ]
+    assert out.count("12 timed in 3 rounds") == len(parts)
+    assert not runs.exists()
 
 
 def test_the_top_names_every_command(capsys):

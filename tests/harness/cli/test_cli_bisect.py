@@ -475,8 +475,8 @@ def releases(monkeypatch, bisect):
     def figure(release):
         return "100" if release in ("0.10.2", "0.11.0", "0.11.1") else "80"
 
-    monkeypatch.setattr("harness.verbs.bisect_candidates.known_versions", lambda: known[::-1])
-    monkeypatch.setattr("harness.verbs.bisect_candidates.prepare_release", prepare)
+    monkeypatch.setattr("engines.vllm.releases.known_versions", lambda: known[::-1])
+    monkeypatch.setattr("engines.vllm.releases.prepare_release", prepare)
     monkeypatch.setattr(HostPathEngine, "launch", staticmethod(lambda _python, _release: None))
     bisect.machine = Machine(figure)
     return prepared

@@ -243,7 +243,6 @@ def test_a_release_that_cannot_be_had_is_a_sentence(offline, explain, arguments,
     [
         (["--repo", "nowhere", "--against", "x"], "--repo nowhere: there is no such folder"),
         (["--against", "no-such-commit"], "has no commit 'no-such-commit'"),
-        (["--release", "nowhere"], "no engines/builtin there"),
         (["--gc", "default,freeze"], "one value an axis"),
         (["--by", "bites"], "'bites' is not one of"),
         (["--rows", "0"], "--rows"),
@@ -268,3 +267,9 @@ def test_a_mistake_is_a_sentence_and_leaves_nothing(explain, tmp_path, arguments
     assert "Traceback" not in err
     runs = tmp_path / "runs"
     assert not runs.exists() or not list(runs.iterdir())
+
+
+def test_a_release_that_is_neither_a_tree_nor_a_commit(explain):
+    status, out, err = explain("--release", "nowhere")
+    assert (status, out) == (3, "")
+    assert "nowhere is no folder, and " in " ".join(err.split())

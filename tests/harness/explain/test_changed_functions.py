@@ -71,6 +71,31 @@ def test_a_change_is_that_of_the_function_whose_code_it_is(tmp_path, replaced, n
     assert changed(tmp_path, *replaced) == names
 
 
+PAIR = """
+    @property
+    def turns(self): return 1
+
+    @turns.setter
+    def turns(self, turns): self.{} = turns
+
+
+def other()"""
+
+
+@pytest.mark.parametrize(("name", "is_changed"), [("_turns", False), ("_count", True)])
+def test_a_getter_and_its_setter_have_one_name_and_are_two_functions(tmp_path, name, is_changed):
+    for side, stored in (("base", "_turns"), ("head", name)):
+        (tmp_path / side / "engines").mkdir(parents=True)
+        source = BEFORE.replace("\n\ndef other()", PAIR.format(stored)) + f"# {side}\n"
+        (tmp_path / side / "engines" / "loop.py").write_text(source)
+    found = changed_functions(tmp_path / "base", tmp_path / "head", "engines")
+    assert [each.name for each in found] == ["Loop.turns"] * is_changed
+    assert all(line.first == each.line + 1 for each in found for line in each.statements)
+    folders = tmp_path / "base", tmp_path / "head"
+    differing = differing_functions(*folders, ["engines/loop.py"])
+    assert differing == {("engines/loop.py", each.name) for each in found}
+
+
 def test_a_new_file_is_new_altogether_and_what_is_no_python_is_left_out(tmp_path):
     assert changed(tmp_path, new="def f(): pass\n") == ["<module>", "f"]
     assert changed(tmp_path / "again", new="def f(:\n") == []
@@ -108,7 +133,8 @@ HANDLED = "    try:\n        return rows\n    except OSError:\n        n = 1\n"
         (LOOP, f"    if self.late:\n        n = 1\n        raise OSError\n{LOOP}", [(5, 5)]),
         (LOOP, "    for row in list(rows):\n", [(5, 5)]),
         (TAKE, "        self.take(\n            row, 1\n        )\n", [(6, 8)]),
-        (TAKE, "        pass\n", []),
+        (TAKE, "        pass\n", [(6, 6)]),
+        (RETURN, f"    if rows:\n        pass\n{RETURN}", [(7, 7)]),
         (TAKE, f"{TAKE}        continue\n", []),
         (RETURN, HANDLED, [(10, 10)]),
     ],

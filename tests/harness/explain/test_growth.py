@@ -17,6 +17,7 @@ from harness.explain.result import By, ExplainResult, GrowthBody, Side
 from harness.explain.version_cost import version_cost
 from harness.report.growth import growth_answer, growth_tables
 from harness.report.growth_image import growth_image
+from harness.report.known_releases import known_releases
 from harness.trial.step_costs import StepCosts
 
 LOOP = (
@@ -102,7 +103,7 @@ def test_the_answer_names_the_versions_that_cost_most(sides):
 def test_by_objects_the_dictionary_comes_first_and_the_loop_is_nothing(sides):
     body = grown(sides[:3], "objects")
     assert re.search(r"^Objects rose most with 2\.0 \(\+\S+\)\.$", growth_answer(body)[1])
-    versions, _, functions, _ = growth_tables(body, 20)
+    versions, _, functions, _ = growth_tables(body, 20, known_releases("vllm-hostpath"))
     assert [row[-1].partition(" ")[0] for row in versions.groups[0]] == ["–", "update", "–"]
     (row,) = functions.groups[0]
     assert row[0].startswith("Engine.update")
@@ -125,7 +126,7 @@ def test_what_was_left_out_and_how_sure_samples_are_stands_in_the_answer(sides):
 def test_pull_requests_on_record_stand_with_their_release(sides):
     names = ("0.11.0", "0.11.1", "0.12.0", "0.13.0")
     body = grown([replace(side, label=name) for side, name in zip(sides, names, strict=True)])
-    (rows,) = growth_tables(body, 20)[-1].groups
+    (rows,) = growth_tables(body, 20, known_releases("vllm-hostpath"))[-1].groups
     assert any(
         re.match(r"0\.11\.1: #24964, a request that gets no new", name) and more.startswith("+")
         for name, more in rows

@@ -12,8 +12,7 @@ from scratch_repository import Repository, contents, leave_git_alone
 
 from dashboards.content.commits import known_messages, remote_address
 from harness.machine.describe import code_identity
-from harness.machine.git import GitError, changed_files, git, reading
-from harness.report.release_label import release_label
+from harness.machine.git import GitError, changed_files, described, git, reading
 from harness.tracking.asv.checkout import rewritten
 from harness.tracking.gate.trees import WORK_TREE, take_tree, tree_differences
 from harness.tracking.nightly.commits import subject, wanted_commits
@@ -75,7 +74,7 @@ def read_for_a_night(root: Path, scratch: Path) -> None:
 
 
 def read_for_releases(root: Path, scratch: Path) -> None:
-    commit, _, dirty = release_label(str(root)).partition("-")
+    commit, _, dirty = described(root).partition("-")
     assert git(root, "rev-parse", "HEAD").startswith(commit)
     assert dirty == "dirty"
 

@@ -12,6 +12,7 @@ from packaging.version import Version
 from release_results import along, cell, result, timed
 from small import CELL
 
+from harness.report.known_releases import FILE, KnownChange, KnownReleases, known_releases
 from harness.report.release_lines import (
     YOUNG,
     changes_by_release,
@@ -21,14 +22,13 @@ from harness.report.release_lines import (
     release_name,
     release_steps,
 )
-from harness.report.vllm_releases import FILE, KnownChange, KnownReleases, load_vllm_releases
 from harness.trial.spec import TrialFailure
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_file_of_known_releases_is_in_order_and_whole():
-    known = load_vllm_releases()
+    known = known_releases("vllm-hostpath")
     versions = [Version(each.version) for each in known.release]
     assert versions == sorted(set(versions))
     assert not any(version.is_prerelease for version in versions)

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 import pytest
 from release_results import along, cell, result
 
+from harness.report.known_releases import known_releases
 from harness.report.releases_image import releases_image
-from harness.report.vllm_releases import load_vllm_releases
 
 YOUNG = {"0.11.0": 2927, "0.11.1": 1962, "0.12.0": 1963, "0.17.1": 1529, "/src/vllm": 1500}
 
@@ -24,7 +24,7 @@ def test_the_picture_names_releases_policies_and_what_came_in():
         assert word in said
     assert "/src/vllm" not in said
     assert "#24830" not in said, "what the first release has, none is without"
-    newest = load_vllm_releases().change[-1]
+    newest = known_releases("vllm-hostpath").change[-1]
     assert f"#{newest.pull}" not in said, "no release here has it yet"
 
 

@@ -210,6 +210,16 @@ def read(escaped: str) -> str:
     return escaped
 
 
+def test_a_file_is_named_from_the_top_of_the_repository():
+    functions = [change(98, file="toy/scheduler.py"), change(7, file="engines/adapted.py")]
+    of = replace(cell(LISTS, "worse", exact()), functions=functions)
+    _, *places = marks(replace(result([of]), package="src/toy"))
+    assert [given["file"] for _, given, _ in places] == [
+        "src/toy/scheduler.py",
+        "engines/adapted.py",
+    ]
+
+
 @pytest.mark.parametrize("verdict", ["worse", "trade"])
 def test_a_loss_stands_at_the_lines_it_is_made_of(verdict):
     functions = [

@@ -1,5 +1,7 @@
 """Of code that no cell has executed a gate says that, and no more."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 from gate_results import cell, exact, result
@@ -31,10 +33,12 @@ COSTS = StepCosts(
 RAN = [RanFunction("engines/engine.py", "Engine.step")]
 
 
-def trials(ran: list[RanFunction], *modes: Mode) -> tuple[Trials, list]:
+def trials(
+    ran: list[RanFunction], *modes: Mode, beside: Sequence[RanFunction] = ()
+) -> tuple[Trials, list]:
     """Those of one pair, whose trials in mode ``outputs`` have noted these functions.
 
-    In ``modes`` `LOOP` was counted.
+    In ``modes`` `LOOP` was counted, and ``beside`` ran beside the steps.
     """
     each = pair("x", CELL, "base", "head", 0)
     plan = exact_plan("gate", [each], {CELL.workload: "hash"}, seed=0)
@@ -45,9 +49,18 @@ def trials(ran: list[RanFunction], *modes: Mode) -> tuple[Trials, list]:
         made = msgspec.structs.replace(answer(asked, {}), ran=ran)
         outcomes[trial_key(0, place, counted, "outputs")] = made
         for mode in modes:
-            made = msgspec.structs.replace(answer(asked, {}), mode=mode, costs=COSTS)
+            made = msgspec.structs.replace(answer(asked, {}), mode=mode, costs=COSTS, ran=[*beside])
             outcomes[trial_key(0, place, counted, mode)] = made
     return Trials(plan, outcomes), [each.head]
+
+
+def test_a_statement_that_runs_as_requests_are_aborted_has_run():
+    """Serving them all has run the function, and not that line."""
+    changed = msgspec.structs.replace(STEP, line=12, statements=(Statement(12, 12),))
+    served = [RanFunction(STEP.file, STEP.name, (8, 9))]
+    aborted = [RanFunction(STEP.file, STEP.name, (8, 12))]
+    assert not_run([changed], functions_run(*trials(served, "opcodes"))) == [changed]
+    assert not_run([changed], functions_run(*trials(served, "opcodes", beside=aborted))) == []
 
 
 def test_a_changed_function_that_no_cell_executed_is_named_and_others_are_not():

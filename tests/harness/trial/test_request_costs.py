@@ -240,6 +240,16 @@ def test_the_function_that_a_request_runs_is_named_with_what_it_costs(call):
     assert after.bytecodes == sum(each.bytecodes for each in after.by_function())
 
 
+def test_what_has_run_is_told_by_line():
+    toy = Toy({"abort": more})
+    ran = {(each.name, line) for each in request_costs(toy, OF, 64).ran for line in each.lines}
+    assert ("more", more.__code__.co_firstlineno + 3) in ran
+    ends = [each for each in dis.get_instructions(Toy._end) if each.starts_line]
+    assert ("Toy._end", ends[-1].starts_line) in ran
+    tidied = Toy._end.__code__.co_firstlineno + 3
+    assert ("Toy._end", tidied) not in ran, "no end was tidied later"
+
+
 def test_the_collector_is_left_as_it_was():
     gc.enable()
     before = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), list(gc.callbacks)

@@ -1,6 +1,7 @@
 """A record, its words on the command line, and what that makes of them: one and the same."""
 
 import shlex
+import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from engines.adapted import as_engine
+from engines.adapter import Adapter
+from engines.registry import ENGINES
 from harness.axes import AXES
 from harness.cli.bisect import bisect
 from harness.cli.compare import compare
@@ -24,6 +28,7 @@ from harness.cli.run import run
 from harness.cli.settings import settings_toml
 from harness.verbs.bisect import BisectRequest
 from harness.verbs.compare import CompareRequest
+from harness.verbs.engine_values import engine_values
 from harness.verbs.explain import ExplainRequest
 from harness.verbs.gate_request import GateRequest
 from harness.verbs.noise import NoiseRequest
@@ -37,7 +42,7 @@ ASKED: list[tuple[click.Command, type[VerbRequest], dict[str, Any]]] = [
     (explain, ExplainRequest, {}),
     (gate, GateRequest, {"base": "main"}),
     (bisect, BisectRequest, {"good": "main", "metric": "num_steps"}),
-    (releases, ReleasesRequest, {}),
+    (releases, ReleasesRequest, {"engine": "vllm"}),
     (doctor, NoiseRequest, {}),
 ]
 POSITIONS = {"gate": ["main"], "bisect": ["main"], "releases": ["vllm"]}
@@ -81,6 +86,15 @@ def test_the_command_line_makes_of_its_words_the_same_record(command, kind, posi
         of_file = asked(kind, command.make_context(command.name, [*where, f"@{path}"]))
     assert of_file.grid() == request.grid()
     assert replace(of_file, axes=request.axes) == request
+
+
+def test_a_file_has_the_values_that_a_plugged_in_engine_knows(monkeypatch):
+    own = as_engine(type("Own", (Adapter,), {"representations": ("lists", "array")}))
+    monkeypatch.setattr(ENGINES, "load", lambda name: own)
+    request = CompareRequest(axes={"engine": ["own"]})
+    said = tomllib.loads(settings_toml(request, engine_values(request)))
+    assert said["representation"] == "lists,array"
+    assert "delivery" not in said, "of which it has one"
 
 
 def test_a_flag_wins_over_a_file_and_a_later_file_over_an_earlier(tmp_path):

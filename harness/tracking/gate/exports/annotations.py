@@ -4,6 +4,7 @@ The form is that of GitHub's docs on workflow commands: ``::error file=,line=,ti
 """
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from harness.explain.largest_changes import LargestChange
 from harness.tracking.gate.exact_words import signed_amount
@@ -31,10 +32,18 @@ def _lines(result: GateResult) -> Iterator[str]:
         if each.kind != "gone" and max(each.bytecodes, each.allocations) > 0
     }
     for each in list(dearer.values())[:_MOST]:
-        yield _command("error", _cost(each), file=each.file, line=each.line, title=title)
+        file = _in_repository(each.file, result.package)
+        yield _command("error", _cost(each), file=file, line=each.line, title=title)
     for function in result.not_run[:_MOST]:
         text = f"no cell has run {function.name}, which differs"
-        yield _command("warning", text, file=function.file, line=function.line, title=title)
+        file = _in_repository(function.file, result.package)
+        yield _command("warning", text, file=file, line=function.line, title=title)
+
+
+def _in_repository(file: str, package: str) -> str:
+    """A file of the package is named below the folder that the package is imported from."""
+    path = PurePath(package)
+    return str(path.parent / file) if file.startswith(f"{path.name}/") else file
 
 
 def _cost(each: LargestChange) -> str:

@@ -1,4 +1,4 @@
-"""When vLLM's releases came out, and what is known to have changed in their host path."""
+"""When an engine's releases came out, and what is known to have changed in their host path."""
 
 import datetime
 import tomllib
@@ -41,8 +41,10 @@ class KnownChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Releases and changes, both in the order of versions."""
+    """Of what some engines run, called ``name``: releases and changes, in the order of versions."""
 
+    name: str
+    engines: list[str]
     release: list[KnownRelease]
     change: list[KnownChange]
 
@@ -51,7 +53,12 @@ class KnownReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next((str(each.date) for each in self.release if each.version == version), "")
 
 
+def known_releases(engine: str) -> KnownReleases:
+    """What the file beside this module says, if it is of this engine; of another its name alone."""
+    known = _load()
+    return known if engine in known.engines else KnownReleases(engine, [engine], [], [])
+
+
 @cache
-def load_vllm_releases() -> KnownReleases:
-    """What the file beside this module says."""
+def _load() -> KnownReleases:
     return msgspec.convert(tomllib.loads(FILE.read_text(encoding="utf-8")), KnownReleases)
