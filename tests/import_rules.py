@@ -53,6 +53,7 @@ MAY_LOAD_HEAVY = (
     "engines.builtin.worker",
     "engines.builtin.representations",
     "engines.builtin.transport.gloo",
+    "engines.vllm.core_here",
     "engines.vllm.dialect",
     "engines.vllm.empty_model",
     "engines.vllm.executor",
