@@ -21,7 +21,7 @@ CAPS = {
     "schemas": 15,
     "lines of the product": 78_910,
     "lines of cli and report": 11_890,
-    "lines of tests": 66_610,
+    "lines of tests": 66_640,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,

@@ -69,13 +69,21 @@ def usual_count(counted: Sequence[float]) -> float | None:
     return usual if times > len(counted) / 2 and min(counted) >= 0 else None
 
 
+_AGREE = 0.8
+"""What a request costs by its tokens' values differs a little from window to window."""
+
+
 def change_of(before: Sequence[float], after: Sequence[float]) -> float | None:
-    """What each window has counted more than the same window before; None as `usual_count`.
+    """What each window has counted more than the same window before, or the least of them where
+    all are within a fifth of one another; None as `usual_count`.
 
     All must agree: what one window alone has more of is done now and then, and is no request's own.
     """
-    changes = {round(now - then, 6) for then, now in zip(before, after, strict=True)}
-    return changes.pop() if len(changes) == 1 and min(*before, *after) >= 0 else None
+    if min(*before, *after) < 0:
+        return None
+    changes = sorted(round(now - then, 6) for then, now in zip(before, after, strict=True))
+    least, most = sorted((changes[0], changes[-1]), key=abs)
+    return least if least == most or least / most >= _AGREE else None
 
 
 def is_told(call: str, after: StepCosts, before: StepCosts | None = None) -> bool:

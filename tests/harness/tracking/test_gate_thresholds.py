@@ -22,6 +22,7 @@ from harness.tracking.gate.plan import TURN_STEPS, GatePair, exact_plan, pair, t
 from harness.tracking.gate.result import GateCell, TimingChange
 from harness.tracking.gate.timing import Timings, TrialOutcomes, cause_of, compare_timings, slower
 from harness.trial.spec import Trial
+from harness.trial.step_costs import change_of
 
 SCHEDULES = {CELL.workload: "hash"}
 EACH = pair("cell", CELL, "base", "head", 0)
@@ -100,6 +101,27 @@ def test_a_tenth_more_in_each_of_three_rounds_is_more_than_counts_tell(rises, sa
     found = slower([EACH], *rounds([EACH], rises, risen=[what]))
     assert list(found) == [EACH.id] * bool(said)
     assert found.get(EACH.id, "").startswith(said.format(what))
+
+
+@pytest.mark.parametrize(
+    ("rises", "change"),
+    [
+        ((7, 7, 7), 7),
+        ((0, 0, 0), 0),
+        ((1000, 801, 900), 801),
+        ((-1000, -801, -900), -801),
+        ((1000, 799, 900), None),
+        ((5, -5, 5), None),
+        ((7, 7, 0), None),
+    ],
+)
+def test_a_change_is_the_least_of_windows_that_are_within_a_fifth_of_one_another(rises, change):
+    before = [2000] * 3
+    assert change_of(before, [2000 + rise for rise in rises]) == change
+
+
+def test_a_count_below_nothing_is_no_change():
+    assert change_of([5, 5, 5], [-1, -1, -1]) is None
 
 
 def test_what_is_undecided_asks_for_more_rounds():

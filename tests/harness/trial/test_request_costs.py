@@ -77,7 +77,7 @@ class Toy:
         self._kept[self._place] = function(1)
         self._place += 1
 
-    def _end(self, index: int, call: str) -> None:
+    def end(self, index: int, call: str) -> None:
         del self._left[index]
         if self._tidies_later:
             self._ended.append(self._work[call])
@@ -93,7 +93,7 @@ class Toy:
 
     def abort_request(self, index: int) -> None:
         if index in self._left:
-            self._end(index, "abort")
+            self.end(index, "abort")
 
     def has_unfinished_requests(self) -> bool:
         return bool(self._left)
@@ -118,7 +118,7 @@ class Toy:
                     finished.append(index)
                     for _ in range(self._num_tokens[index]):
                         self._work["token ended"](1)
-                    self._end(index, "finish")
+                    self.end(index, "finish")
         counts = np.ones(len(rows), np.int32)
         reasons = np.ones(len(finished), np.int8)
         delivered = Delivered(
@@ -244,10 +244,10 @@ def test_what_has_run_is_told_by_line():
     toy = Toy({"abort": more})
     ran = {(each.name, line) for each in request_costs(toy, OF, 64).ran for line in each.lines}
     assert ("more", more.__code__.co_firstlineno + 3) in ran
-    ends = [each for each in dis.get_instructions(Toy._end) if each.starts_line]
-    assert ("Toy._end", ends[-1].starts_line) in ran
-    tidied = Toy._end.__code__.co_firstlineno + 3
-    assert ("Toy._end", tidied) not in ran, "no end was tidied later"
+    ends = [each for each in dis.get_instructions(Toy.end) if each.starts_line]
+    assert ("Toy.end", ends[-1].starts_line) in ran
+    tidied = Toy.end.__code__.co_firstlineno + 3
+    assert ("Toy.end", tidied) not in ran, "no end was tidied later"
 
 
 def test_the_collector_is_left_as_it_was():
