@@ -74,7 +74,23 @@ def exact_changes(
         mine = [waiver for waiver in waivers if waiver.covers(metric.name, each.id)]
         grown = growth.of(each.base, metric) if growth else None
         exact.changes.append(_change(metric, counts, mine, grown))
-    return exact
+    return _without_fitted_gains(exact)
+
+
+def _without_fitted_gains(exact: Exact) -> Exact:
+    """Where one part of a fit has become larger, that another is smaller may be the fit's doing, as
+    where steps cost more up to some batch alone.
+    """
+    fitted = [each for each in exact.changes if METRICS[each.metric].mode == "grid"]
+    if not any(each.verdict == "worse" for each in fitted):
+        return exact
+    gains = [each for each in fitted if each.verdict == "better"]
+    untold = [
+        f"{each.metric} is not told: it comes out smaller ({_both(each.before, each.after)}), but "
+        "another part larger."
+        for each in gains
+    ]
+    return Exact([each for each in exact.changes if each not in gains], [*exact.untold, *untold])
 
 
 def _change(
@@ -124,7 +140,7 @@ def _counts(trials: Trials, each: GatePair, metric: Metric) -> _Counts | NotMeas
         before = windows[0][0] if before is None else before
         return _Counts(before, before + change)
     before, after = (trials.counted_value(cell, metric) for cell in (each.base, each.head))
-    if before is None or after is None:
+    if before is None or after is None or before == after < -metric.least_change:
         return None
     both = _both(before, after)
     if min(before, after) < -metric.least_change:
