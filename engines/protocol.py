@@ -139,10 +139,11 @@ class Traits:
     nothing of it goes on while it is not asked for the next step. ``can_fork``: it can be built in
     a fork of an interpreter that has its heap: all of it is in one process and thread, and it
     leaves the collector alone; ``preload`` is the module that all such forks have in common,
-    whatever their parts, "" for none. ``needs_rehearsal``: it must have served the same requests
-    once, step for step, to be measured. ``has_messages``: something crosses to workers that the
-    trial's process can see. ``trace_every``: a gate traces a random one of so many steps: all
-    would take minutes. ``ways``: settings, by axis, that between them run what an
+    whatever their parts, "" for none. ``outlives_fork``: once it stands, forks of its process can
+    go on with it; libuv's event loop aborts in them. ``needs_rehearsal``: it must have served the
+    same requests once, step for step, to be measured. ``has_messages``: something crosses to
+    workers that the trial's process can see. ``trace_every``: a gate traces a random one of so many
+    steps: all would take minutes. ``ways``: settings, by axis, that between them run what an
     engine does not run as configured.
     """
 
@@ -151,6 +152,7 @@ class Traits:
     can_pause: bool = False
     can_fork: bool = False
     preload: str = ""
+    outlives_fork: bool = True
     needs_rehearsal: bool = False
     has_messages: bool = False
     trace_every: int = 8

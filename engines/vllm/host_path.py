@@ -92,6 +92,7 @@ class HostPathEngine(VllmEngine):
             # Else a step is under way between two steps, and takes its time.
             can_pause=is_null or is_inline,
             has_messages=arguments.has_messages(config),
+            outlives_fork=config.setup != "served",
             trace_every=16,
             ways=_WAYS,
         )

@@ -216,11 +216,11 @@ def counting_shared(trial: Trial) -> Hashable:
     """Of whose interpreter a trial that counts can take a fork, in which it builds its engine.
 
     Where an engine cannot be built in one, of whose engine, once it stands: one for all modes that
-    count. None where it needs an interpreter of its own, for it is timed or has threads and
-    processes.
+    count. None where it needs an interpreter of its own, for it is timed, has threads and
+    processes, or does not outlive a fork.
     """
     cell = trial.cell
-    if trial.mode == "timing" or not traits(cell).is_exact:
+    if trial.mode == "timing" or not (traits(cell).is_exact and traits(cell).outlives_fork):
         return None
     under = MODES[trial.mode].under
     if traits(cell).can_fork:

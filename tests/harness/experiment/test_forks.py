@@ -45,6 +45,15 @@ def test_a_fork_counts_to_the_digit_what_an_interpreter_of_its_own_counts(tmp_pa
     assert some(together) == alone
 
 
+@pytest.mark.parametrize(("setup", "is_shared"), [("shipped", True), ("served", False)])
+def test_what_aborts_in_forks_has_interpreters_of_its_own(tmp_path, setup, is_shared):
+    cell = msgspec.structs.replace(
+        CELL, engine="vllm-hostpath", representation="native", setup=setup, detokenizer="none"
+    )
+    asked = trial(SCHEDULE, tmp_path, cell, mode="opcodes")
+    assert (counting_shared(asked) is not None) == is_shared
+
+
 def counted(result):
     """All that it says but times, and how large the heap is that full passes go by."""
     exact = {name: value for name, value in result.metrics.items() if METRICS[name].kind == "exact"}
