@@ -1,7 +1,6 @@
 """vLLM's `AsyncLLM` as an API server uses it; its event loop runs while a step is asked for.
 
-Each request is a task that reads from `AsyncLLM.generate`. The loop is uvloop's, as behind vLLM's
-API server.
+Each request is a task that reads from `AsyncLLM.generate`.
 """
 
 import asyncio
@@ -10,6 +9,7 @@ from typing import Any
 
 from engines.vllm.at_rest import is_at_rest
 from engines.vllm.gate import Gate
+from engines.vllm.loop_front_end import LoopFrontEnd
 
 _SILENCE_SECONDS = 0.05
 _FEWEST_SILENT, _MOST_SILENT = 2, 20
@@ -19,7 +19,7 @@ too many lets two steps end as one; some releases have threads that spin, so the
 """
 
 
-class AsyncFrontEnd:
+class AsyncFrontEnd(LoopFrontEnd):
     """Has the methods of vLLM's ``LLMEngine`` that `VllmEngine` calls.
 
     A step is over when vLLM's output handler has gone through what the engine core has sent and
@@ -27,15 +27,12 @@ class AsyncFrontEnd:
     """
 
     def __init__(self, engine_args: Any, gate: Gate) -> None:
-        # No part of the heap where there is no such front end.
-        import psutil
-        import uvloop
+        import psutil  # no part of the heap where there is no such front end
 
+        super().__init__()
         self._gate = gate
-        self._loop = uvloop.new_event_loop()
         self._requests: dict[str, asyncio.Task[None]] = {}
         self._outputs: list[Any] = []
-        self._error: Exception | None = None
         self._is_processing = False
         self._llm = self._loop.run_until_complete(self._build(engine_args))
         self._stepped = asyncio.Event()
@@ -61,21 +58,6 @@ class AsyncFrontEnd:
 
         core.get_output_async = get_output
         return llm
-
-    @property
-    def engine_core(self) -> Any:
-        """Its client of the engine core."""
-        return self._llm.engine_core
-
-    @property
-    def output_processor(self) -> Any:
-        """Its output processor."""
-        return self._llm.output_processor
-
-    @property
-    def log_stats(self) -> bool:
-        """Whether vLLM's statistics are kept."""
-        return bool(self._llm.log_stats)
 
     def add_request(self, request_id: str, prompt: Any, params: Any, **more: Any) -> None:
         """Start the task of a request. Raises ValueError for one that vLLM refuses."""
@@ -139,11 +121,6 @@ class AsyncFrontEnd:
                     self._gate.open_once()
                     num_silent = 0
 
-    def _raise(self) -> None:
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-
     def fail(self, error: Exception) -> None:
         """From another thread: end the wait for a step."""
 
@@ -152,17 +129,3 @@ class AsyncFrontEnd:
             self._stepped.set()
 
         self._loop.call_soon_threadsafe(fail)
-
-    def shutdown(self) -> None:
-        """End vLLM's tasks and its engine core."""
-        self._llm.shutdown()
-        self._loop.run_until_complete(end_tasks())
-        self._loop.close()
-
-
-async def end_tasks() -> None:
-    """Cancel all of the loop's but this one, and wait until they have ended."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

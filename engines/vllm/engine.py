@@ -31,6 +31,7 @@ from engines.vllm.features import features_of
 from engines.vllm.gate import Gate
 from engines.vllm.host_process import HERE
 from engines.vllm.launch import launch_vllm, prepare, releases
+from engines.vllm.loop_front_end import LoopFrontEnd
 from engines.vllm.outputs import Outputs
 from engines.vllm.read_back import core_settings, core_settings_here, engine_state
 from engines.vllm.scripted_time import script_time
@@ -408,7 +409,7 @@ class VllmEngine:
     def shutdown(self) -> None:
         """End vLLM's processes; safe to call twice."""
         engine = self.__dict__.pop("_engine", None)
-        if isinstance(engine, AsyncFrontEnd | ServedFrontEnd):
+        if isinstance(engine, LoopFrontEnd):
             engine.shutdown()
         elif engine is not None:
             engine.engine_core.shutdown()

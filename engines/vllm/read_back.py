@@ -12,9 +12,9 @@ from typing import Any
 
 from engines.protocol import NOT_AS_DEPLOYED, EngineConfig, EngineState, Setting
 from engines.vllm.arguments import takes_defaults
-from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.cuda_branch import model_runner, model_runner_on_cuda
 from engines.vllm.host_process import HostProcess
+from engines.vllm.loop_front_end import LoopFrontEnd
 from engines.vllm.served import ServedFrontEnd
 
 
@@ -23,7 +23,7 @@ def engine_state(config: EngineConfig, llm_engine: Any, core: dict[str, Setting]
     core_pid = core.pop("pid")
     found = core | {
         "engine_core": "in-process" if core_pid == os.getpid() else "process",
-        "front_end": "async" if isinstance(llm_engine, AsyncFrontEnd | ServedFrontEnd) else "llm",
+        "front_end": "async" if isinstance(llm_engine, LoopFrontEnd) else "llm",
         "detokenizer": _present(llm_engine.output_processor.tokenizer),
         "log_stats": bool(llm_engine.log_stats),
         "log_level": logging.getLevelName(logging.getLogger("vllm").getEffectiveLevel()),

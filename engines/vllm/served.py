@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from engines.vllm.async_front_end import end_tasks
+from engines.vllm.loop_front_end import LoopFrontEnd
 from engines.vllm.request_names import request_number
 
 _DATA, _END = "data: ", "data: [DONE]"
@@ -43,7 +43,7 @@ class _Chunk(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class ServedFrontEnd:
+class ServedFrontEnd(LoopFrontEnd):
     """Has the methods of vLLM's ``LLMEngine`` that `VllmEngine` calls.
 
     A step is over when vLLM's output handler has gone through what the engine core has sent and
@@ -51,14 +51,10 @@ class ServedFrontEnd:
     """
 
     def __init__(self, engine_args: Any) -> None:
-        # No part of the heap where there is no such front end.
-        import uvloop
-
-        self._loop = uvloop.new_event_loop()
+        super().__init__()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._lines: list[tuple[int, str]] = []
         self._tokens: dict[int | None, list[int]] = {}
-        self._error: Exception | None = None
         self._has_samples = False
         self._loop.run_until_complete(self._build(engine_args))
         # As the server does when it is up.
@@ -82,21 +78,6 @@ class ServedFrontEnd:
         self._adapters = state.openai_serving_models.lora_requests
         module = sys.modules[type(self._serving).__module__]
         self._request = vars(module)["CompletionRequest"]
-
-    @property
-    def engine_core(self) -> Any:
-        """Its client of the engine core."""
-        return self._llm.engine_core
-
-    @property
-    def output_processor(self) -> Any:
-        """Its output processor."""
-        return self._llm.output_processor
-
-    @property
-    def log_stats(self) -> bool:
-        """Whether vLLM's statistics are kept."""
-        return bool(self._llm.log_stats)
 
     @property
     def served_by(self) -> str:
@@ -199,17 +180,6 @@ class ServedFrontEnd:
             chunks.append(chunk)
         self._lines.clear()
         return chunks
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-
-    def shutdown(self) -> None:
-        """End vLLM's tasks and its engine core."""
-        self._llm.shutdown()
-        self._loop.run_until_complete(end_tasks())
-        self._loop.close()
 
 
 def _api_server() -> Any:

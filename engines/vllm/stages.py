@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from engines.protocol import StageCost, StageMeter
-from engines.vllm import async_front_end, at_rest, served
+from engines.vllm import async_front_end, at_rest, loop_front_end, served
 from engines.vllm.host_process import HostProcess
 
 
@@ -53,7 +53,13 @@ _STREAMS = (
         )
     ),
 )
-_OWN_FILES = (__file__, async_front_end.__file__, at_rest.__file__, served.__file__)
+_OWN_FILES = (
+    __file__,
+    async_front_end.__file__,
+    at_rest.__file__,
+    loop_front_end.__file__,
+    served.__file__,
+)
 _STAGES = {each.name: each.stage for each in (*_CALLS, *_COROUTINES, *_STREAMS)}
 
 
