@@ -19,7 +19,7 @@ from engines.protocol import EngineClass, EngineConfig, SamplingParams, StepEngi
 from engines.registry import ENGINES
 from harness.axes import AXES
 from harness.machine.doctor.finding import DoctorFinding
-from harness.trial.request_costs import Meter
+from harness.trial.request_costs import Cost, Meter
 
 _LENS = (1, 2, 5, 9, 3, 7)
 """Output tokens of the requests of a crowd; the batch has room for four."""
@@ -175,7 +175,9 @@ def _served(engine_class: EngineClass, config: EngineConfig) -> _Seen:
         meter.call(crowds.serve)
         crowds.serve(aborted=(3, 5))
         threads = threading.active_count() - 1
-        return _Seen(meter.cost(set()).bytecodes, threads, len(psutil.Process().children()))
+        return _Seen(
+            Cost.of(meter.functions()).bytecodes, threads, len(psutil.Process().children())
+        )
     finally:
         engine.shutdown()
 

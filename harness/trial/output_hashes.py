@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from gcbench.function_costs import FunctionCost
+
 OUTPUT_KINDS = ("tokens", "reasons", "text", "logprobs")
 """What a request is given; text and log-probabilities are hashes in the log."""
 OUTPUT_COLUMNS = ("kind", "request", "place", "step", "value")
@@ -35,3 +37,8 @@ class RanFunction(NamedTuple):
     file: str
     name: str
     lines: tuple[int, ...] = ()
+
+    @classmethod
+    def counted(cls, function: FunctionCost) -> "RanFunction":
+        """One whose bytecodes have been counted, and so its lines."""
+        return cls(function.file, function.name, tuple(each.line for each in function.lines))

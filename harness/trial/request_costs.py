@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engines.protocol import Int32Array, StepEngine
-from gcbench.function_costs import counted_calls
+from gcbench.function_costs import FunctionCost, counted_calls
 from gcbench.opcodes import OpcodeCounter
 from harness.collector.state import restore, snapshot
 from harness.trial.client import Streams, abort_all, sampling_params, take
@@ -46,6 +46,16 @@ class Cost:
 
     def __init__(self, functions: dict[FunctionName, tuple[float, float]]) -> None:
         self._functions = functions
+
+    @classmethod
+    def of(cls, functions: Iterable[FunctionCost]) -> "Cost":
+        """Of what a meter has counted."""
+        return cls(
+            {
+                (each.file, each.name, each.line): (each.bytecodes, each.allocations)
+                for each in functions
+            }
+        )
 
     def without(self, other: "Cost") -> "Cost":
         """What it is more than the other."""
@@ -115,19 +125,9 @@ class Meter:
         del offset
         return result
 
-    def cost(self, ran: set[RanFunction]) -> Cost:
-        """Of all calls so far; what they have run is added to ``ran``."""
-        functions = counted_calls(self._counter.tree, {}).functions
-        ran.update(
-            RanFunction(each.file, each.name, tuple(line.line for line in each.lines))
-            for each in functions
-        )
-        return Cost(
-            {
-                (each.file, each.name, each.line): (each.bytecodes, each.allocations)
-                for each in functions
-            }
-        )
+    def functions(self) -> list[FunctionCost]:
+        """What all calls so far have run."""
+        return counted_calls(self._counter.tree, {}).functions
 
 
 def _sum(parts: Iterable[float]) -> float:
@@ -217,9 +217,7 @@ class _Visitors:
             if not engine.has_unfinished_requests():
                 break
             self._step(meters[life.counts(step)], serving.call)
-        return _Served(
-            adding.cost(self.ran), serving.cost(self.ran).without(decoding.cost(self.ran))
-        )
+        return _Served(self._cost(adding), self._cost(serving).without(self._cost(decoding)))
 
     def abort(self, count: int, num_aborted: int) -> Cost:
         """Abort the last of ``count`` running requests, and the next steps of the others."""
@@ -232,7 +230,7 @@ class _Visitors:
         for _ in range(_STEPS_AFTER):
             self._step(meter.call)
         abort_all(self._engine, indices)
-        return meter.cost(self.ran)
+        return self._cost(meter)
 
     def move_on(self, count: int) -> None:
         """Let as many requests as steps come and go: no window begins where the last one did."""
@@ -241,6 +239,11 @@ class _Visitors:
             for _ in range(count):
                 self._step(operator.call)
             abort_all(self._engine, indices)
+
+    def _cost(self, meter: Meter) -> Cost:
+        functions = meter.functions()
+        self.ran.update(map(RanFunction.counted, functions))
+        return Cost.of(functions)
 
     def _add(self, count: int, num_tokens: int, call: _Call) -> list[int]:
         params = replace(
@@ -300,8 +303,7 @@ def request_costs(
     difference, also where not all steps cost it. An abort is counted with the steps after it, less
     those of as many other requests without one. All that is counted in three windows: what an
     engine does every so many steps or requests is nobody's own, and falls into one of them and not
-    into another. Nothing
-    where the longest request of the schedule has no more than 18 tokens.
+    into another. Nothing where the longest request of the schedule has no more than 18 tokens.
     """
     if schedule.max_model_len <= _RUNNING:
         return RequestCosts({}, {})
@@ -313,6 +315,7 @@ def request_costs(
         visitors = _Visitors(engine, schedule, streams, output_text)
         with OpcodeCounter.instrumented():
             visitors.abort(count, (count + 1) // 2)
+            # The second group of one request alone has none, and no steps.
             lives = visitors.lives(count, max(1, count // 2))
             windows = []
             for shift in _SHIFTS:

@@ -74,23 +74,29 @@ def exact_changes(
         mine = [waiver for waiver in waivers if waiver.covers(metric.name, each.id)]
         grown = growth.of(each.base, metric) if growth else None
         exact.changes.append(_change(metric, counts, mine, grown))
-    return _without_fitted_gains(exact)
+    return _without_fitted_gains(exact, _rest(trials, each))
 
 
-def _without_fitted_gains(exact: Exact) -> Exact:
-    """Where one part of a fit has become larger, that another is smaller may be the fit's doing, as
-    where steps cost more up to some batch alone.
+def _without_fitted_gains(exact: Exact, rest: float) -> Exact:
+    """Of a fit that does not fit one part is too small where another is too large. So no part is
+    told to have become smaller where a ``rest`` is unexplained, nor better where another has become
+    larger: steps may cost more up to some batch alone.
     """
     fitted = [each for each in exact.changes if METRICS[each.metric].mode == "grid"]
-    if not any(each.verdict == "worse" for each in fitted):
-        return exact
-    gains = [each for each in fitted if each.verdict == "better"]
-    untold = [
-        f"{each.metric} is not told: it comes out smaller ({_both(each.before, each.after)}), but "
-        "another part larger."
-        for each in gains
-    ]
-    return Exact([each for each in exact.changes if each not in gains], [*exact.untold, *untold])
+    has_grown = any(each.verdict == "worse" for each in fitted)
+    told, untold = [], list(exact.untold)
+    for each in exact.changes:
+        why = ""
+        if each in fitted and each.after < each.before and rest > _MOST_REST:
+            why = f"batch and context leave {fmt.percent(rest)} of a step unexplained"
+        elif each in fitted and each.verdict == "better" and has_grown:
+            why = "another part larger"
+        if not why:
+            told.append(each)
+            continue
+        both = _both(each.before, each.after)
+        untold.append(f"{each.metric} is not told: it comes out smaller ({both}), but {why}.")
+    return Exact(told, untold)
 
 
 def _change(
@@ -142,15 +148,9 @@ def _counts(trials: Trials, each: GatePair, metric: Metric) -> _Counts | NotMeas
     before, after = (trials.counted_value(cell, metric) for cell in (each.base, each.head))
     if before is None or after is None or before == after < -metric.least_change:
         return None
-    both = _both(before, after)
     if min(before, after) < -metric.least_change:
+        both = _both(before, after)
         return NotMeasured(f"{metric.name} is not told: it comes out below nothing ({both}).")
-    # Of a fit that does not fit one part is too small where another is too large.
-    if metric.mode == "grid" and after < before and (rest := _rest(trials, each)) > _MOST_REST:
-        return NotMeasured(
-            f"{metric.name} is not told: it comes out smaller ({both}), but batch and context "
-            f"leave {fmt.percent(rest)} of a step unexplained."
-        )
     return _Counts(before, after)
 
 

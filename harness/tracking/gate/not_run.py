@@ -41,8 +41,7 @@ def functions_run(trials: Trials, cells: Iterable[Cell]) -> list[RanFunction]:
 
 
 def _counted(costs: StepCosts) -> Iterator[RanFunction]:
-    for each in costs.functions:
-        yield RanFunction(each.file, each.name, tuple(line.line for line in each.lines))
+    yield from map(RanFunction.counted, costs.functions)
     for part in costs.per_request.values():
         yield from (RanFunction(each.file, each.name) for each in part)
 

@@ -1,6 +1,7 @@
 """Host time under two commits, from rounds in which they take turns; and whose doing it is."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -271,22 +272,17 @@ def _mean(base: TrialResult, head: TrialResult) -> float:
     return float(np.log(after / before))
 
 
-def _per_request(base: TrialResult, head: TrialResult) -> float:
-    """Of the whole window, by request: calls beside the steps are in it."""
-    before, after = (each.metrics.get("request_throughput") or np.nan for each in (base, head))
-    return float(np.log(before / after))
-
-
-def _first_token(base: TrialResult, head: TrialResult) -> float:
-    """Of the time from a request's arrival."""
-    before, after = (each.metrics.get("ttft_median") or np.nan for each in (base, head))
-    return float(np.log(after / before))
+def _feels(metric: str, base: TrialResult, head: TrialResult) -> float:
+    """Of what requests feel, how much longer it takes: calls beside the steps are in it."""
+    before, after = (each.metrics.get(metric) or np.nan for each in (base, head))
+    is_time = METRICS[metric].direction == "lower"
+    return float(np.log(after / before if is_time else before / after))
 
 
 _TAKES_LONGER: dict[str, LogRatio] = {
     "steps": _mean,
-    "requests": _per_request,
-    "first tokens": _first_token,
+    "requests": partial(_feels, "request_throughput"),
+    "first tokens": partial(_feels, "ttft_median"),
 }
 
 
