@@ -19,7 +19,7 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 78_940,
+    "lines of the product": 79_000,
     "lines of cli and report": 11_890,
     "lines of tests": 66_660,
     "public names in several modules": 0,

@@ -71,11 +71,11 @@ class LocalExecutor(Executor):
         listener = stack.enter_context(closing(Listener()))
         keys = [heap_shared(each) if is_timed else counting_shared(each) for each in trials]
         groups = _together(keys)
-        at_once = max(1, cores_usable() // max(1, len(groups)))
         found: dict[int, TrialProcess] = {}
         with held_interrupts():  # between its start and its registration nobody would end it
             for group in groups:
                 asked = [trials[index] for index in group]
+                at_once = -(-cores_usable() * len(group) // len(trials))
                 interpreter = TrialInterpreter(
                     _asked(asked, keys[group[0]], at_once, is_timed=is_timed),
                     self.timeout_seconds,

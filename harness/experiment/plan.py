@@ -13,6 +13,7 @@ from harness.experiment.grid import groups, steps_alike, traits
 from harness.experiment.same_origin import launched
 from harness.experiment.trial_key import TrialKey, trial_key
 from harness.trial.modes import MODES
+from harness.trial.output_hashes import QualifiedName
 from harness.trial.spec import Mode, Trial
 
 EXACT_ROUND = 0
@@ -51,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     the collector alone; one counts in each other. The cells of a rotation of ``rotations`` take
     turns in each round, slice by slice of ``slice_steps`` steps; without any each cell is timed
     alone. A baseline stands in several rotations, each time as another copy. ``trace_every``: of a
-    trial in mode ``opcodes``, see `Trial`.
+    trial in mode ``opcodes``, and ``lines_of``, in mode ``outputs``: see `Trial`.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rotations: list[list[Cell]] = []
     slice_steps: int = 0
     trace_every: int = 0
+    lines_of: list[QualifiedName] = []
 
     @property
     def timed(self) -> list[list[Cell]]:

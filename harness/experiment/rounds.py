@@ -44,7 +44,8 @@ class Rounds:
     """One experiment under way, ``outcomes`` there already.
 
     ``on_trial(turn, outcome)`` is told of each new one. ``alone`` is entered while trials are
-    timed. ``shard``: the part of the blocks that is run; None: all.
+    timed. ``shard``: the part of the blocks that is run; None: all. ``is_awake``: trials have run
+    on this machine a moment ago.
     """
 
     plan: Plan
@@ -55,6 +56,7 @@ class Rounds:
     shard: Shard | None = None
     outcomes: Outcomes = field(default_factory=dict)
     repeated: int = 0
+    is_awake: bool = False
     _failures: Counter[Cell] = field(default_factory=Counter)
 
     def run(self, summarise: Callable[[Outcomes], HasComparisons], precise: "Precision") -> None:
@@ -64,7 +66,9 @@ class Rounds:
         if not precise.half_width and not self._is_any_due():
             return
         with self.alone() as expects:
-            self._take(self._timed(summarise, precise, warm_up=not counting), expects)
+            self._take(
+                self._timed(summarise, precise, warm_up=not (counting or self.is_awake)), expects
+            )
 
     def _timed(
         self, summarise: Callable[[Outcomes], HasComparisons], precise: "Precision", warm_up: bool
@@ -183,6 +187,7 @@ class Rounds:
             rows_path=self._rows_path(turn),
             slice_steps=self.plan.slice_steps if self._takes_turns(turn) else 0,
             trace_every=self.plan.trace_every if turn.mode == "opcodes" else 0,
+            lines_of=self.plan.lines_of if turn.mode == "outputs" else [],
             is_exact=traits(turn.cell).is_exact,
         )
 

@@ -131,6 +131,7 @@ class Runner:
         precise: Precision | None = None,
         progress: PlanProgress = _UNWATCHED,
         known: Mapping[TrialKey, TrialResult] = {},
+        is_awake: bool = False,
     ) -> PlanRun:
         """Run what is not stored yet; Ctrl-C leaves all that has ended, and a mark beside it.
 
@@ -139,6 +140,7 @@ class Runner:
         stored trials are of another machine, interpreter, code or dependency.
 
         ``known``: results that somebody has from elsewhere; they are stored with the others.
+        ``is_awake``: see `Rounds`.
         """
         store = RunStore(self.output, plan.name)
         rounds = Rounds(
@@ -148,6 +150,7 @@ class Runner:
             progress.on_trial,
             alone=partial(self._alone, progress.wait_for),
             shard=self.shard,
+            is_awake=is_awake,
         )
         is_interrupted, began = True, monotonic()
         with suppress(KeyboardInterrupt), store.writer():

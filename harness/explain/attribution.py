@@ -8,8 +8,9 @@ from collections.abc import Iterable, Set
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.explain.changed_functions import QualifiedName, differing_functions
+from harness.explain.changed_functions import differing_functions
 from harness.explain.result import Costs, FunctionPlace, Side
+from harness.trial.output_hashes import QualifiedName
 from harness.trial.step_costs import StepCosts
 
 

@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from harness.trial.output_hashes import QualifiedName
+
 MODULE = "<module>"
 """In the place of a function's name: what a module runs when it is imported."""
-
-
-QualifiedName = tuple[str, str]
-"""A file below the folder it was imported from, and a qualified name."""
 
 
 class Statement(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from gcbench.function_costs import FunctionCost, LineCost
 from harness.explain.attribution import Ran, attributed_costs, summed
-from harness.explain.changed_functions import QualifiedName
 from harness.explain.pairing import pair_functions
 from harness.explain.result import CalleeCosts, Costs, FunctionChange, FunctionPlace
+from harness.trial.output_hashes import QualifiedName
 from harness.trial.step_costs import StepCosts
 
 

@@ -7,13 +7,13 @@ import msgspec
 
 from harness.explain.attribution import touched_functions
 from harness.explain.beneath import Beneath, beneath
-from harness.explain.changed_functions import QualifiedName
 from harness.explain.changes import function_changes
 from harness.explain.line_changes import line_changes
 from harness.explain.pairing import PairKind
 from harness.explain.ranking import part_of_step
 from harness.explain.result import Costs, FunctionChange, FunctionPlace, Side
 from harness.metrics import When
+from harness.trial.output_hashes import QualifiedName
 from harness.trial.step_costs import RequestFunctionCost
 
 MOST = 5

@@ -1,5 +1,6 @@
 """What mode ``outputs`` answers: hashes of what steps gave requests, and functions that ran."""
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -10,6 +11,17 @@ OUTPUT_KINDS = ("tokens", "reasons", "text", "logprobs")
 """What a request is given; text and log-probabilities are hashes in the log."""
 OUTPUT_COLUMNS = ("kind", "request", "place", "step", "value")
 """Of the log. ``place``: the how many-th of its kind; from 0, as steps."""
+
+
+QualifiedName = tuple[str, str]
+"""A file below the folder it was imported from, and a qualified name."""
+
+_WITHIN = re.compile(r"(\.<locals>\.<\w+>)+$")
+
+
+def of_function(file: str, name: str) -> QualifiedName:
+    """The function that a code object is part of: a comprehension has none of its own."""
+    return file, _WITHIN.sub("", name)
 
 
 class OutputHashes(msgspec.Struct, frozen=True, kw_only=True):

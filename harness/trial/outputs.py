@@ -38,11 +38,13 @@ class OutputWatch(Watching):
         self._owed: list[tuple[int, int, int]] = []
         """Step, request and number of tokens for which there was no object."""
         self._num_steps = 0
+        self._lines_of = frozenset(extent.lines_of)
         self.ran: list[RanFunction] = []
 
     def window_opens(self) -> None:
-        """From here on functions are noted, in each process of the engine."""
-        self._engine.collective_rpc(note_functions)
+        """From here on functions are noted, in each process of the engine, if any are asked for."""
+        if self._lines_of:
+            self._engine.collective_rpc(note_functions, self._lines_of)
 
     def step(self) -> StepOutput:
         """A step of the engine, its outputs written down."""
@@ -115,7 +117,8 @@ class OutputWatch(Watching):
 
     def window_closes(self, answers: Answers) -> None:
         """Tokens that came without an object are those that the engine has of the request."""
-        self.ran = functions_that_ran(self._engine.collective_rpc)
+        if self._lines_of:
+            self.ran = functions_that_ran(self._engine.collective_rpc)
         tokens = answers.held_tokens
         for step, request, count in self._owed:
             first = self._num_of.get((0, request), 0)

@@ -1,14 +1,16 @@
-"""Which lines run in a process while a trial serves its requests, whatever thread runs them."""
+"""What runs in a process while a trial serves its requests, whatever thread runs it: which
+functions, and of those that are asked about which lines.
+"""
 
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from types import CodeType, FrameType
 from typing import Any
 
 from engines.protocol import EngineProcess
 from gcbench.relative_file import relative_file
-from harness.trial.output_hashes import RanFunction
+from harness.trial.output_hashes import QualifiedName, RanFunction, of_function
 
 _Tracer = Callable[[FrameType, str, Any], Any]
 
@@ -20,7 +22,7 @@ class _Code:
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
-        self.left = _lines(code)
+        self.left = _lines(code) if _is_asked(code) else set()
         left = self.left
 
         def on_line(frame: FrameType, event: str, arg: object) -> _Tracer:
@@ -36,6 +38,7 @@ class _Code:
 class _Noted:
     # By `id`: a code object is hashed anew each time.
     codes: dict[int, _Code]
+    asked: Set[QualifiedName]
     stack: list[tuple[FrameType, Any]]
     is_blind: bool
     before: Any = None
@@ -44,10 +47,13 @@ class _Noted:
 _TOOL = "gcbench: lines that ran"
 
 
-def note_functions(process: EngineProcess) -> None:
-    """Begin. What stands on a stack by now runs: a process's loop is entered once."""
+def note_functions(process: EngineProcess, lines_of: Set[QualifiedName]) -> None:
+    """Begin. What stands on a stack by now runs: a process's loop is entered once.
+
+    ``lines_of``: functions of which lines are noted, which takes several times as long as to run.
+    """
     noted = _Noted
-    noted.codes, noted.stack = {}, []
+    noted.codes, noted.stack, noted.asked = {}, [], lines_of
     noted.is_blind = False
     frames = sys._current_frames()
     mine = frames.pop(threading.get_ident())
@@ -89,8 +95,12 @@ def functions_that_ran(rpc: Callable[..., list[Any]]) -> list[RanFunction]:
 
 def _ran(noted: _Code) -> RanFunction:
     code = noted.code
-    lines = tuple(sorted(_lines(code) - noted.left))
+    lines = tuple(sorted(_lines(code) - noted.left)) if _is_asked(code) else ()
     return RanFunction(relative_file(code.co_filename), code.co_qualname, lines)
+
+
+def _is_asked(code: CodeType) -> bool:
+    return of_function(relative_file(code.co_filename), code.co_qualname) in _Noted.asked
 
 
 def _lines(code: CodeType) -> set[int]:

@@ -123,8 +123,9 @@ def _window(
     run_queue = RunQueue(is_told=trial.mode == "timing" and trial.is_exact)
     if not trial.slice_steps:
         say_and_wait(READY)
-    full_batch = min(cell.batch_size, schedule.num_requests)
-    watch = mode.watch(engine, Extent(full_batch, trial.trace_every, trial.seed, settings))
+    full = min(cell.batch_size, schedule.num_requests)
+    extent = Extent(full, trial.trace_every, trial.seed, settings, trial.lines_of)
+    watch = mode.watch(engine, extent)
     warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
     paused = PausedClock()
     client = TrialClient(
@@ -139,7 +140,6 @@ def _window(
         output_text=output_text,
         waited_ns=run_queue.waited_ns,
     )
-    answers = Answers(client)
     _open_windows(engine, trial)
     if trial.slice_steps:  # it waits for its first turn as for any other
         say_and_wait(READY)
@@ -158,7 +158,7 @@ def _window(
     counters.window_closes()
     _abandon(engine, client, watch)
     counters.engine_is_idle(is_whole=not trial.max_steps)
-    watch.window_closes(answers)
+    watch.window_closes(answers := Answers(client))
     return _Window(
         client=client,
         answers=answers,

@@ -17,7 +17,7 @@ from harness.trial.arrival_fidelity import SentArrivals
 from harness.trial.growing_lines import GrowingLine
 from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
-from harness.trial.output_hashes import OutputHashes, RanFunction
+from harness.trial.output_hashes import OutputHashes, QualifiedName, RanFunction
 from harness.trial.steady_state import SteadyState
 from harness.trial.step_costs import CFunctionCost, StageCosts, StepCosts
 
@@ -69,7 +69,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ``max_steps`` ends it early, 0 never; ``rows_path`` is where it leaves its rows, "" nowhere.
     After every ``slice_steps`` steps (0: never) it waits to be told, so that trials can take
     turns on one core; the time between is nobody's. ``trace_every``: in mode ``opcodes``, trace one
-    step in so many of all steps; 0: a few at full batch. ``is_exact``: the cell is one thread with
+    step in so many of all steps; 0: a few at full batch. ``lines_of``: in mode ``outputs``, by file
+    and name, functions of which it says which lines run. ``is_exact``: the cell is one thread with
     no clock, which no other of its own can keep waiting for a core. ``gc_cycle``: see
     `harness.collector.phase.Phase`; for trials that are timed.
     """
@@ -83,6 +84,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rows_path: str = ""
     slice_steps: int = 0
     trace_every: int = 0
+    lines_of: list[QualifiedName] = []
     is_exact: bool = False
     gc_cycle: float = 0.0
     schema: str = TRIAL_SCHEMA

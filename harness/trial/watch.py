@@ -13,7 +13,7 @@ from harness.trial.answers import Answers
 from harness.trial.client import Streams, take
 from harness.trial.long_run import LongRun
 from harness.trial.messages import Messages
-from harness.trial.output_hashes import OutputHashes, RanFunction
+from harness.trial.output_hashes import OutputHashes, QualifiedName, RanFunction
 from harness.trial.step_costs import CFunctionCost, StageCosts, StepCosts
 
 _FULL = 0.95
@@ -24,12 +24,14 @@ class Extent(NamedTuple):
 
     ``full_batch``: rows of a full one. ``every``: one step in so many of all steps, which one of
     them ``seed`` decides; 0: a few full ones. ``settings``: who has set the collector before.
+    ``lines_of``: see `Trial`.
     """
 
     full_batch: int
     every: int = 0
     seed: int = 0
     settings: Sequence[CollectorCall] = ()
+    lines_of: Sequence[QualifiedName] = ()
 
 
 class StepWatch(Protocol):

@@ -67,7 +67,8 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
         notes.insert(0, not_heads)
         caller.say(not_heads)
     kept = KeptCounts.of_user(package)
-    trials = GateTrials(session, name, trees, request, kept, waivers, budget, since)
+    lines_of = [(each.file, each.name) for each in touched]
+    trials = GateTrials(session, name, trees, request, kept, waivers, budget, since, lines_of)
     found, uncovered = _measured(trials, cells, touched, caller)
     result = GateResult(
         **session.about(name),

@@ -10,9 +10,9 @@ from harness.axes import AXES, Cell, values
 from harness.experiment.grid import cross, traits, varying
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
-from harness.explain.changed_functions import ChangedFunction, QualifiedName
+from harness.explain.changed_functions import ChangedFunction
 from harness.tracking.gate.not_run import functions_run, not_run, size
-from harness.trial.output_hashes import RanFunction
+from harness.trial.output_hashes import QualifiedName, RanFunction
 from harness.verbs.caller import Caller
 from harness.verbs.gate_trials import GateTrials
 from harness.verbs.session import Session
@@ -86,5 +86,6 @@ def _ran_in_small(trials: GateTrials, caller: Caller, asked: Cell) -> dict[Cell,
     plan = counting_plan(
         f"{trials.name}-cover", cells, ["outputs"], small.runner.schedule_hashes, trials.asked.seed
     )
+    plan = msgspec.structs.replace(plan, lines_of=list(trials.lines_of))
     counted = Trials(plan, small.run(plan).outcomes)
     return {cell: ran for cell in cells if (ran := functions_run(counted, [cell]))}

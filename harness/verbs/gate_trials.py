@@ -18,7 +18,6 @@ from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import functions_run
 from harness.tracking.gate.plan import GatePair, exact_plan, timing_plan
 from harness.tracking.gate.timing import (
-    GUARD_ROUNDS,
     Timings,
     attribute_changes,
     changed,
@@ -27,11 +26,13 @@ from harness.tracking.gate.timing import (
 )
 from harness.tracking.gate.trees import Tree
 from harness.tracking.gate.waivers import Waiver
-from harness.trial.output_hashes import RanFunction
+from harness.trial.output_hashes import QualifiedName, RanFunction
 from harness.trial.spec import TrialFailure, TrialResult
 from harness.verbs.gate_request import GateRequest
 from harness.verbs.session import Session
 
+_AS_LONG = 1.0
+"""The half width of an interval that no comparison of a guard has: rounds alone end it."""
 _NO_PASS = ("worse", "trade", "incomplete")
 _FROM_BEFORE = (
     "{} of {} counting trials are from earlier runs over the same files, harness, interpreter and "
@@ -70,6 +71,7 @@ class GateTrials(NamedTuple):
     """The trials of a gate of ``name`` between BASE and HEAD of ``trees``.
 
     ``kept``: where both commits' counts go, and are looked up.
+    ``lines_of``: functions that differ between the two.
     ``waivers``: what HEAD may have worse; ``budget``: what it may have added since ``since``.
     """
 
@@ -81,6 +83,7 @@ class GateTrials(NamedTuple):
     waivers: Sequence[Waiver]
     budget: Budget | None
     since: Tree | None
+    lines_of: Sequence[QualifiedName]
 
     def measure(self, pairs: Sequence[GatePair], command: Callable[[GatePair], str]) -> Found:
         """Measure the pairs; what there is to say of them. Ctrl-C leaves out what comes after.
@@ -103,6 +106,7 @@ class GateTrials(NamedTuple):
             able,
             session.runner.schedule_hashes,
             self.asked.seed,
+            lines_of=self.lines_of,
             with_instructions=self.asked.instructions,
         )
         known = self._known(counting, trees)
@@ -183,9 +187,10 @@ class GateTrials(NamedTuple):
         pairs = [each for each in pairs if each.id in passing]
         if not (pairs and self.asked.exact_only):
             return False
-        plan = self._plan(pairs, rounds=GUARD_ROUNDS)
-        ran = self.session.run(plan)
-        found = {} if ran.is_interrupted else slower(pairs, plan, ran.outcomes)
+        plan = self._plan(pairs, rounds=1)
+        compare = partial(slower, pairs, plan)
+        ran = self._time(plan, compare, _AS_LONG)
+        found = {} if ran.is_interrupted else compare(ran.outcomes).by_id
         judged.missing.extend(f"{id_}: {why}" for id_, why in found.items())
         judged.cells[:] = [
             replace(cell, verdict="incomplete") if cell.id in found else cell

@@ -56,6 +56,7 @@ class Session:
         self.caller = caller
         wait = request.wait if isinstance(request, TimedRequest) else ""
         self._wait_seconds = parse_limit(wait)
+        self._is_awake = False
         lease = lease_of(wait)
         executor = _executor(request, caller, lease, is_of_noise=is_of_noise)
         self._watch = SurroundingsWatch() if isinstance(executor, LocalExecutor) else None
@@ -188,7 +189,8 @@ class Session:
         if self.runner.shard:
             total = -(-total // self.runner.shard.total)
         with self.caller.progress(total, varying(plan.cells)) as progress:
-            ran = self.runner.run(plan, compare, precise, progress, known)
+            ran = self.runner.run(plan, compare, precise, progress, known, self._is_awake)
+        self._is_awake = self._is_awake or len(ran.outcomes) > len(known)
         if self._watch is not None:
             self._watch.add(ran.outcomes.values())
         return ran

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from harness.axes import Cell
 from harness.experiment.outcomes import Trials
-from harness.explain.changed_functions import MODULE, ChangedFunction, QualifiedName, Statement
-from harness.trial.output_hashes import RanFunction
+from harness.explain.changed_functions import MODULE, ChangedFunction, Statement
+from harness.trial.output_hashes import QualifiedName, RanFunction, of_function
 from harness.trial.spec import Mode
 from harness.trial.step_costs import StepCosts
 
@@ -16,8 +16,6 @@ _TRACED: tuple[Mode, ...] = ("opcodes", "grid")
 """Modes that know each function which they have counted."""
 
 
-_WITHIN = re.compile(r"(\.<locals>\.<\w+>)+$")
-"""The end of a comprehension's name: its lines are those of the function that it stands in."""
 _MAKES = re.compile(r"(?P<what>.+)\.__(init|new|post_init)__$")
 """What makes an object, by name."""
 
@@ -61,7 +59,7 @@ def not_run(
     classes = {(each.file, each.name.rpartition(".")[0]) for each in ran}
     lines: dict[QualifiedName, set[int]] = {}
     for each in ran:
-        lines.setdefault((each.file, _WITHIN.sub("", each.name)), set()).update(each.lines)
+        lines.setdefault(of_function(each.file, each.name), set()).update(each.lines)
     found = []
     for one in changed:
         if one.name == MODULE and one.file in modules:

@@ -8,6 +8,7 @@ import msgspec
 from harness.axes import Cell
 from harness.experiment.grid import traits
 from harness.experiment.plan import Plan
+from harness.trial.output_hashes import QualifiedName
 from harness.trial.spec import Mode
 
 DECIDES = "host_time_per_step"
@@ -42,10 +43,12 @@ def exact_plan(
     schedules: dict[str, str],
     seed: int,
     *,
+    lines_of: Sequence[QualifiedName] = (),
     with_instructions: bool = False,
 ) -> Plan:
     """Counts what repeats to the digit, collections twice, to see that they do; bytecodes from the
     first step to the last, for what a change costs may begin late or come now and then.
+    ``lines_of``: functions of which is told whether they ran.
     """
     return Plan(
         name=f"{name}-exact",
@@ -59,6 +62,7 @@ def exact_plan(
         extra_modes=[*EXACT_MODES, INSTRUCTIONS] if with_instructions else EXACT_MODES,
         repeats=2,
         trace_every=traits(pairs[0].base).trace_every if pairs else 0,
+        lines_of=list(lines_of),
     )
 
 

@@ -106,33 +106,47 @@ def compare_timings(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcom
     return timings
 
 
-GUARD_ROUNDS = 3
+GUARD_ROUNDS = 4
 _LONGER = 1.1
 """Equal commits that take turns stay within a few per cent of each other, on a busy machine too."""
 
 
-def slower(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcomes) -> dict[str, str]:
-    """By id, a sentence for each pair of which counts do not tell all: HEAD's steps, or what
-    requests feel whichever call takes the time, took a tenth longer in each of `GUARD_ROUNDS`
-    rounds. Or the rounds that would tell are not there.
+class Slower(NamedTuple):
+    """``comparisons``: an undecided one for each pair of which more rounds could tell that HEAD
+    takes no longer; ``by_id``: why there is no verdict on a pair, as things stand.
+    """
+
+    comparisons: list[Estimate]
+    by_id: dict[str, str]
+
+
+def slower(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcomes) -> Slower:
+    """Pairs of which counts do not tell all: HEAD's steps, or what requests feel whichever call
+    takes the time, took a tenth longer in each round. Or too few rounds are there to tell.
     """
     trials = Trials(plan, outcomes)
-    found = {}
+    found = Slower([], {})
     for each in pairs:
         rounds = _rounds(trials, each.base, each.head).values()
-        if len(rounds) < GUARD_ROUNDS:
-            found[each.id] = f"fewer than {GUARD_ROUNDS} rounds tell whether HEAD took longer."
-            continue
-        for what, kind in _TAKES_LONGER.items():
-            ratios = [float(np.exp(kind(*both))) for both in rounds]
-            if all(ratio >= _LONGER for ratio in ratios):
-                found[each.id] = (
-                    f"HEAD's {what} took {min(ratios):.2f} times as long as BASE's or more, in "
-                    f"each of {len(ratios)} rounds, which the counts do not explain; leave "
-                    "--exact-only out to judge times, or give --instructions to count what C "
-                    "executes."
-                )
-                break
+        ratios = {
+            what: [float(np.exp(kind(*both))) for both in rounds]
+            for what, kind in _TAKES_LONGER.items()
+        }
+        longer = [
+            (what, ratio) for what, ratio in ratios.items() if all(one >= _LONGER for one in ratio)
+        ]
+        if longer and len(rounds) < GUARD_ROUNDS:
+            found.comparisons.append(_UNDECIDED)
+            why = f"fewer than {GUARD_ROUNDS} rounds tell whether HEAD took longer."
+            found.by_id[each.id] = why
+        elif longer:
+            what, ratio = longer[0]
+            found.by_id[each.id] = (
+                f"HEAD's {what} took {min(ratio):.2f} times as long as BASE's or more, in "
+                f"each of {len(rounds)} rounds, which the counts do not explain; leave "
+                "--exact-only out to judge times, or give --instructions to count what C "
+                "executes."
+            )
     return found
 
 

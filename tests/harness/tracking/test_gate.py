@@ -208,7 +208,7 @@ def test_two_of_twelve_commits_are_named_by_exact_counts(tmp_path):
     assert named == {10: "same", 11: "worse", 12: "worse"}
     for metrics in changed[11]:
         assert metrics.keys() >= {"memory_peak_per_step", "gc_collections_per_1000_steps"}
-    # A turn of the loop is 7 bytecodes, what is around it 13. A request that ends takes a turn, too.
+    # A turn of the loop is 7 bytecodes, all around it 13. A request that ends takes one, too.
     for grown in changed[12]:
         assert grown.pop("bytecodes_per_finish", 7) == 7
         assert grown.pop("bytecodes_per_request_step") == pytest.approx(7 + 13 / 988, rel=1e-2)

@@ -91,16 +91,18 @@ def test_a_pair_is_timed_by_three_rounds(count, is_timed):
 @pytest.mark.parametrize(
     ("rises", "said"),
     [
-        ((0.1001, 0.3, 0.3), "HEAD's {} took 1.10 times as long"),
-        ((0.0999, 0.3, 0.3), ""),
-        ((-0.1, 0.0, 0.01), ""),
-        ((0.0, 0.0), "fewer than 3 rounds"),
+        ((0.1001, 0.3, 0.3, 0.3), "HEAD's {} took 1.10 times as long"),
+        ((0.0999, 0.3, 0.3, 0.3), ""),
+        ((0.3, 0.3, 0.3), "fewer than 4 rounds"),
+        ((0.0999,), ""),
+        ((), "fewer than 4 rounds"),
     ],
 )
-def test_a_tenth_more_in_each_of_three_rounds_is_more_than_counts_tell(rises, said, what):
+def test_a_tenth_more_in_each_of_four_rounds_is_more_than_counts_tell(rises, said, what):
     found = slower([EACH], *rounds([EACH], rises, risen=[what]))
-    assert list(found) == [EACH.id] * bool(said)
-    assert found.get(EACH.id, "").startswith(said.format(what))
+    assert list(found.by_id) == [EACH.id] * bool(said)
+    assert found.by_id.get(EACH.id, "").startswith(said.format(what))
+    assert len(found.comparisons) == said.startswith("fewer"), "more rounds can tell"
 
 
 @pytest.mark.parametrize(
