@@ -2,9 +2,10 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from difflib import SequenceMatcher
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -218,10 +219,15 @@ class _Outline(ast.NodeTransformer):
         self._prefix = prefix
         self._found = found
 
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        """In which order it imports and defines is no code."""
+        node.body = _in_any_order([self.visit(each) for each in node.body])
+        return node
+
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         """Its methods are named by it; the rest of it runs with the module."""
         inside = _Outline(f"{self._prefix}{node.name}.", self._found)
-        node.body = [inside.visit(each) for each in node.body]
+        node.body = _in_any_order([inside.visit(each) for each in node.body])
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -240,6 +246,22 @@ class _Outline(ast.NodeTransformer):
         node.body = [inside.visit(each) for each in node.body]
         self._found.insert(place, _Function(name, line, ast.dump(_with_numbers(node)), node))
         return ast.copy_location(ast.Expr(ast.Constant(f"def {node.name}")), node)
+
+
+def _in_any_order(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """With imports that follow one another sorted, and so functions and classes."""
+    runs = groupby(body, lambda each: _kind_in_module(each) or id(each))
+    return [each for _, run in runs for each in sorted(run, key=ast.dump)]
+
+
+def _kind_in_module(node: ast.stmt) -> str:
+    match node:
+        case ast.Import() | ast.ImportFrom():
+            return "import"
+        case ast.ClassDef() | ast.Expr(ast.Constant()):
+            return "definition"
+        case _:
+            return ""
 
 
 def _with_numbers(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:

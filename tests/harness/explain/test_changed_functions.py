@@ -9,8 +9,12 @@ from harness.explain.changed_functions import changed_functions, differing_funct
 BEFORE = '''
 """A module."""
 
+import os
+import sys
+
 LIMIT = 3
 
+class Empty: pass
 
 class Loop:
     """A loop."""
@@ -65,6 +69,10 @@ def changed(folder: Path, *replaced: tuple[str, str], new: str = "") -> list[str
         ([("def other", "def another")], ["<module>", "another"]),
         ([("LIMIT = 3", "LIMIT = 3\n# why\n\n"), ('"""Run."""', '"""Run it."""')], []),
         ([("count: int", "count: float"), ("-> None", "-> object")], []),
+        ([("import os\nimport sys", "import sys\nimport os")], []),
+        ([("import os\nimport sys", "import sys")], ["<module>"]),
+        ([("def other", "def before(): pass\n\ndef other")], ["<module>", "before"]),
+        ([("class Empty: pass\n", ""), ("\ndef other", "\nclass Empty: pass\ndef other")], []),
     ],
 )
 def test_a_change_is_that_of_the_function_whose_code_it_is(tmp_path, replaced, names):
