@@ -4,15 +4,16 @@ Seeded edits of the built-in engine that no caller can notice: comments, blank l
 variables and private names renamed, functions and imports in another order. Each is gated against
 HEAD by exact counts.
 
-    python -m benchmarks.neutral_gates 300 -- --num-requests 128 --batch-size 128
+    python -m benchmarks.neutral_gates 300 --gate "--num-requests 128 --batch-size 128"
 
-What stands behind ``--`` goes to `gcbench gate`. The last line of output is one JSON document.
+The last line of output is one JSON document.
 """
 
 import argparse
 import ast
 import json
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -223,17 +224,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("number", type=int, help="how many edits")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("flags", nargs="*", help="of `gcbench gate`")
+    parser.add_argument("--gate", default="", metavar="FLAGS", help="of `gcbench gate`")
     asked = parser.parse_args()
     found = []
-    for each in gated(range(asked.first, asked.first + asked.number), asked.flags):
+    for each in gated(range(asked.first, asked.first + asked.number), shlex.split(asked.gate)):
         found.append(each)
         print(each.seed, each.verdict, f"{each.seconds:g} s", *each.said, sep="  ", flush=True)
     known = {"code_commit": code_identity(_ROOT)[1], "machine": msgspec.to_builtins(describe())}
     verdicts = Counter(each.verdict for each in found)
     others = [each._asdict() for each in found if each.verdict != "same"]
-    command = f"python -m benchmarks.neutral_gates {asked.number} --first {asked.first}"
-    command = " ".join([command, "--", *asked.flags])
+    command = shlex.join(["python", "-m", "benchmarks.neutral_gates", *sys.argv[1:]])
     print(json.dumps({"command": command, **known, "verdicts": verdicts, "not same": others}))
 
 
