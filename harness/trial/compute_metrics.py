@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engines.protocol import PHASES, Int64Array
+from engines.protocol import PHASES, FinishReason, Int64Array
 from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.arrival_fidelity import SentArrivals, check_delivered
@@ -60,8 +60,8 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
     known = ((name, values[name]) for name in METRICS if name in values)
     metrics = {name: None if value is None else float(value) for name, value in known}
     late = _late(values.get("device_late")) if seen.counts_lateness else ""
-    invalid = full_probe or late
-    return TrialMetrics(metrics, invalid, steady_state, delivered, bool(full_probe))
+    again = full_probe or _too_few_tokens(seen)
+    return TrialMetrics(metrics, again or late, steady_state, delivered, bool(again))
 
 
 def _wire_times(seen: Observation) -> Values:
@@ -85,6 +85,23 @@ def _full_probe(seen: Observation) -> str:
                 "threshold"
             )
     return ""
+
+
+def _too_few_tokens(seen: Observation) -> str:
+    """The first request that ended before its time, or "": it may where it has a reason to."""
+    schedule, requests = seen.schedule, seen.requests
+    if not schedule.ignore_eos or schedule.stop or schedule.stop_token_ids:
+        return ""
+    ended = np.isin(requests.finish_reason, (FinishReason.STOP, FinishReason.LENGTH))
+    early = np.flatnonzero(ended & (requests.num_tokens < schedule.output_lens))
+    if not len(early):
+        return ""
+    got, asked = (int(each[early[0]]) for each in (requests.num_tokens, schedule.output_lens))
+    return (
+        f"request {early[0]} ended with {got:,} of the {asked:,} tokens that were asked for, and "
+        f"so did {len(early) - 1:,} more, so the work is not the workload's: have the engine heed "
+        "max_tokens and ignore_eos"
+    )
 
 
 def _late(late: float | None) -> str:

@@ -68,6 +68,7 @@ class _Window(NamedTuple):
     counters: EngineCounters
     run_queue: RunQueue
     length_ns: int
+    cpu_ns: int
     processes: list[ProcessResult]
     events: list[Events]
     per_request: RequestCosts
@@ -107,6 +108,11 @@ def measure_trial(
     return _result(ready, trial, window, observation, began)
 
 
+def _extent(ready: ReadyEngine, trial: Trial) -> Extent:
+    full = min(trial.cell.batch_size, ready.schedule.num_requests)
+    return Extent(full, trial.trace_every, trial.seed, ready.settings, trial.lines_of)
+
+
 def _is_real_time(trial: Trial) -> bool:
     """Between slices time stands still, and no other process would know."""
     return not MODES[trial.mode].virtual_time and not trial.slice_steps
@@ -117,15 +123,13 @@ def _window(
 ) -> _Window:
     """Warm up, open the window, serve the schedule, close it."""
     cell, mode = trial.cell, MODES[trial.mode]
-    schedule, engine, _, settings = ready
+    schedule, engine, *_ = ready
     streams, output_text = _readers(engine, cell)
     # Where an engine has several threads or processes they may take one another's core.
     run_queue = RunQueue(is_told=trial.mode == "timing" and trial.is_exact)
     if not trial.slice_steps:
         say_and_wait(READY)
-    full = min(cell.batch_size, schedule.num_requests)
-    extent = Extent(full, trial.trace_every, trial.seed, settings, trial.lines_of)
-    watch = mode.watch(engine, extent)
+    watch = mode.watch(engine, _extent(ready, trial))
     warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
     paused = PausedClock()
     client = TrialClient(
@@ -145,7 +149,7 @@ def _window(
         say_and_wait(READY)
     counters = EngineCounters(engine)
     watch.window_opens()
-    length_ns = -time.perf_counter_ns()
+    length_ns, cpu_ns = -time.perf_counter_ns(), -time.process_time_ns()
     with run_queue:
         client.run(
             trial.max_steps,
@@ -155,6 +159,7 @@ def _window(
         while watch.wants_more():
             serve_once(engine, watch.step, schedule, streams, output_text)
     length_ns += time.perf_counter_ns() - paused.away_ns
+    cpu_ns += time.process_time_ns()
     counters.window_closes()
     _abandon(engine, client, watch)
     counters.engine_is_idle(is_whole=not trial.max_steps)
@@ -166,6 +171,7 @@ def _window(
         counters=counters,
         run_queue=run_queue,
         length_ns=length_ns,
+        cpu_ns=cpu_ns,
         processes=engine.collective_rpc(close_process_window),
         events=engine.collective_rpc(process_window_events),
         per_request=_request_costs(ready, trial, streams, output_text),
@@ -261,6 +267,7 @@ def _result(
         **origin(ENGINES.load(trial.cell.engine).package),
         wall_seconds=time.perf_counter() - began,
         window_seconds=window.length_ns / 1e9,
+        cpu_seconds=window.cpu_ns / 1e9,
         waited_share=observation.waited_share if window.run_queue.tells else None,
         step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
         steady_state=measured.steady_state,

@@ -1,7 +1,6 @@
 """Host time under two commits, from rounds in which they take turns; and whose doing it is."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -121,8 +120,8 @@ class Slower(NamedTuple):
 
 
 def slower(pairs: Sequence[GatePair], plan: Plan, outcomes: TrialOutcomes) -> Slower:
-    """Pairs of which counts do not tell all: HEAD's steps, or what requests feel whichever call
-    takes the time, took a tenth longer in each round. Or too few rounds are there to tell.
+    """Pairs of which counts do not tell all: HEAD's steps, or all that its requests ask for,
+    took a tenth longer in each round. Or too few rounds are there to tell.
     """
     trials = Trials(plan, outcomes)
     found = Slower([], {})
@@ -286,18 +285,12 @@ def _mean(base: TrialResult, head: TrialResult) -> float:
     return float(np.log(after / before))
 
 
-def _feels(metric: str, base: TrialResult, head: TrialResult) -> float:
-    """Of what requests feel, how much longer it takes: calls beside the steps are in it."""
-    before, after = (each.metrics.get(metric) or np.nan for each in (base, head))
-    is_time = METRICS[metric].direction == "lower"
-    return float(np.log(after / before if is_time else before / after))
+def _cpu(base: TrialResult, head: TrialResult) -> float:
+    """Of CPU time, which calls beside the steps take, too, and other programs do not."""
+    return float(np.log((head.cpu_seconds or np.nan) / (base.cpu_seconds or np.nan)))
 
 
-_TAKES_LONGER: dict[str, LogRatio] = {
-    "steps": _mean,
-    "requests": partial(_feels, "request_throughput"),
-    "first tokens": partial(_feels, "ttft_median"),
-}
+_TAKES_LONGER: dict[str, LogRatio] = {"steps": _mean, "requests": _cpu}
 
 
 def _hodges_lehmann(x: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

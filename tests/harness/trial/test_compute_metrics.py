@@ -71,7 +71,9 @@ def observations(draw) -> Observation:
     edges = sorted(draw(st.lists(st.integers(0, time_ns), max_size=12, unique=True)))
     pauses = [(a, b - a) for a, b in list(pairwise(edges))[::2]]
     return Observation(
-        schedule=schedule([9] * num_requests, max_concurrency=draw(st.sampled_from([0, 2]))),
+        schedule=schedule(
+            [9] * num_requests, max_concurrency=draw(st.sampled_from([0, 2])), ignore_eos=False
+        ),
         requests=requests,
         steps=np.array(rows, np.int64),
         gaps=np.array(gaps, np.int64),
@@ -85,6 +87,41 @@ def observations(draw) -> Observation:
         watched={},
         peak_rss=4096,
     )
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reasons", "changes", "said"),
+    [
+        ([9, 9], [1, 1], {}, ""),
+        (
+            [9, 7],
+            [1, 1],
+            {},
+            "request 1 ended with 7 of the 9 tokens that were asked for, and so d",
+        ),
+        (
+            [8, 7],
+            [0, 1],
+            {},
+            "request 0 ended with 8 of the 9 tokens that were asked for, and so d",
+        ),
+        ([8, 7], [-1, 2], {}, ""),
+        ([8, 7], [0, 1], {"ignore_eos": False}, ""),
+        ([8, 7], [0, 1], {"stop": ("end",)}, ""),
+        ([8, 7], [0, 1], {"stop_token_ids": (2,)}, ""),
+    ],
+)
+@examples(5)
+@given(seen=observations())
+def test_a_trial_in_which_a_request_ended_early_is_invalid(seen, tokens, reasons, changes, said):
+    requests = seen.requests._replace(
+        num_tokens=np.array(tokens), finish_reason=np.array(reasons, np.int8)
+    )
+    asked = schedule([9, 9], **changes)
+    seen = seen._replace(schedule=asked, requests=requests, counts_lateness=False)
+    found = compute_metrics(seen, "counts")
+    assert found.invalid.startswith(said)
+    assert bool(found.invalid) == found.recurs == bool(said)
 
 
 WIRE = {"encode": 1.0, "decode": 2.0, "rank_encode": 4.0, "rank_decode": 8.0, "spin": 16.0}
