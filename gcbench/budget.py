@@ -97,6 +97,8 @@ def _where(cost: CallCost, name: str) -> str:
     if name == "survivors":
         return ""
     of, made = ("bytecodes", "") if name == "bytecodes" else ("allocations", " made")
+    # More are made than are alive at once.
+    whole = "In all" if name == "peak" else "Of them"
     ranked = sorted(cost.functions, key=lambda each: -getattr(each, of))
     least = _LEAST_SHARE * (getattr(cost, of) or 0)
     named = [
@@ -104,7 +106,7 @@ def _where(cost: CallCost, name: str) -> str:
         for each in ranked[:3]
         if getattr(each, of) > least
     ]
-    return f" Of them {', '.join(named)}." if named else ""
+    return f" {whole} {', '.join(named)}." if named else ""
 
 
 def _line(function: "FunctionCost", of: str) -> int:

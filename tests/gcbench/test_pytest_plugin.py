@@ -463,10 +463,10 @@ def test_the_functions_behind_a_budget_are_named_and_add_up():
     assert by_name["make_row"].calls == 50
     assert by_name["make_row"].allocations == 50
     line = make_row.__code__.co_firstlineno + 1
-    for limits in (Limits(allocations=0.5), Limits(peak=0.5)):
+    for limits, whole in ((Limits(allocations=0.5), "Of them"), (Limits(peak=0.5), "In all")):
         with pytest.raises(BudgetExceeded) as refused:
             check_budget(cost, limits)
-        named = rf"Of them 50 made in make_row \(\S*{Path(__file__).name}:{line}\)\.$"
+        named = rf"{whole} 50 made in make_row \(\S*{Path(__file__).name}:{line}\)\.$"
         assert re.search(rf"raise the budget\. {named}", str(refused.value))
     with pytest.raises(BudgetExceeded, match=r"Of them \d+ in make_row \(\S+\), \d+ in make_rows"):
         check_budget(cost, Limits(bytecodes=1))
