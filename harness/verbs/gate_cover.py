@@ -1,16 +1,18 @@
 """Cells that a gate adds, so that changed functions run which none of its own has executed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
 
+from engines.cache import cache_root
 from harness.axes import AXES, Cell, values
 from harness.experiment.grid import cross, traits, varying
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import counting_plan
 from harness.explain.changed_functions import ChangedFunction
+from harness.tracking.gate.kept_ways import KeptWays
 from harness.tracking.gate.not_run import functions_run, not_run, size
 from harness.trial.output_hashes import QualifiedName, RanFunction
 from harness.verbs.caller import Caller
@@ -38,12 +40,27 @@ class Cover(NamedTuple):
 
 
 def find_cover(trials: GateTrials, caller: Caller, functions: Sequence[ChangedFunction]) -> Cover:
-    """Try HEAD in each of its engine's ways, and choose those that run the most of ``functions``,
-    first of those that count to the digit. With ``--exact-only`` the others are named.
+    """Try HEAD in its engine's ways, and choose those that run the most of ``functions``, first of
+    those that count to the digit. With ``--exact-only`` the others are named.
+
+    Ways that ran them when another commit was tried come first, all others if these do not.
     """
     asked = trials.session.grid.cells[0]
-    ran = _ran_in_small(trials, caller, asked)
-    left, cover = list(functions), Cover([], {})
+    ran = _ran_in_small(trials, caller, asked, functions)
+    cover = Cover([], {})
+    for best, runs in _chosen(functions, ran):
+        if traits(best).is_exact or not trials.asked.exact_only:
+            cover.cells.append(best)
+        else:
+            cover.ways.update({(each.file, each.name): _flags(asked, best) for each in runs})
+    return cover
+
+
+def _chosen(
+    functions: Sequence[ChangedFunction], ran: Mapping[Cell, Sequence[RanFunction]]
+) -> Iterator[tuple[Cell, list[ChangedFunction]]]:
+    """Of the cells those that between them run the most, and what each of them runs first."""
+    left = list(functions)
     for is_exact in (True, False):
         ways = {cell: found for cell, found in ran.items() if traits(cell).is_exact == is_exact}
         while left and ways:
@@ -51,14 +68,8 @@ def find_cover(trials: GateTrials, caller: Caller, functions: Sequence[ChangedFu
             rest = not_run(left, ways.pop(best))
             if size(rest) == size(left):
                 break
-            added = msgspec.structs.replace(best, workload=asked.workload, release=asked.release)
-            if is_exact or not trials.asked.exact_only:
-                cover.cells.append(added)
-            else:
-                runs = ((each.file, each.name) for each in left if each not in rest)
-                cover.ways.update(dict.fromkeys(runs, _flags(asked, added)))
+            yield best, [each for each in left if each not in rest]
             left = rest
-    return cover
 
 
 def _flags(asked: Cell, added: Cell) -> str:
@@ -66,8 +77,10 @@ def _flags(asked: Cell, added: Cell) -> str:
     return " ".join(AXES[axis].said(getattr(added, axis)) for axis in differing)
 
 
-def _ran_in_small(trials: GateTrials, caller: Caller, asked: Cell) -> dict[Cell, list[RanFunction]]:
-    """What HEAD runs in each way that can tell, with a few short requests."""
+def _ran_in_small(
+    trials: GateTrials, caller: Caller, asked: Cell, functions: Sequence[ChangedFunction]
+) -> dict[Cell, list[RanFunction]]:
+    """What HEAD runs in each way that was tried and can tell, with a few short requests."""
     small = Session(
         msgspec.structs.replace(trials.asked, **_SMALL),
         caller,
@@ -76,15 +89,47 @@ def _ran_in_small(trials: GateTrials, caller: Caller, asked: Cell) -> dict[Cell,
     )
     (workload,) = small.runner.schedules
     base = values(asked) | {"workload": workload, "release": trials.trees[1].folder}
-    cells: list[Cell] = []
+    small_of: dict[Cell, Cell] = {}
     for way in traits(asked).ways:
         axes = {axis: [value] for axis, value in (base | way).items()}
         with suppress(ValueError):  # what is asked for and the way contradict one another
-            cells += cross(axes, small.runner.schedules, {workload: asked.model}).cells
-    if not cells:
-        return {}
+            for cell in cross(axes, small.runner.schedules, {workload: asked.model}).cells:
+                as_asked = msgspec.structs.replace(
+                    cell, workload=asked.workload, release=asked.release
+                )
+                small_of[as_asked] = cell
+    kept = KeptWays(cache_root() / "ways" / f"{asked.engine}.json")
+    known = kept.load()
+    guessed = {
+        cell: [RanFunction(*name) for name in names]
+        for cell in small_of
+        if (names := known.get(_flags(asked, cell)))
+    }
+    likely = [cell for cell, _ in _chosen(functions, guessed)]
+    found: dict[Cell, list[RanFunction]] = {}
+    for label, tried in (("likely", likely), ("cover", [c for c in small_of if c not in likely])):
+        if tried and (not found or _still_left(functions, found)):
+            ran = _run_in(trials, small, label, [small_of[cell] for cell in tried])
+            found |= {cell: ran[small_of[cell]] for cell in tried if small_of[cell] in ran}
+    kept.save({_flags(asked, cell): {(e.file, e.name) for e in ran} for cell, ran in found.items()})
+    return found
+
+
+def _still_left(
+    functions: Sequence[ChangedFunction], found: Mapping[Cell, Sequence[RanFunction]]
+) -> bool:
+    return bool(not_run(functions, sorted({each for ran in found.values() for each in ran})))
+
+
+def _run_in(
+    trials: GateTrials, small: Session, label: str, cells: list[Cell]
+) -> dict[Cell, list[RanFunction]]:
     plan = counting_plan(
-        f"{trials.name}-cover", cells, ["outputs"], small.runner.schedule_hashes, trials.asked.seed
+        f"{trials.name}-{label}",
+        cells,
+        ["outputs"],
+        small.runner.schedule_hashes,
+        trials.asked.seed,
     )
     plan = msgspec.structs.replace(plan, lines_of=list(trials.lines_of))
     counted = Trials(plan, small.run(plan).outcomes)

@@ -647,11 +647,14 @@ ALLOWED = ["--allow-uncovered"]
 
 
 @pytest.mark.slow
-def test_a_worker_s_loop_that_no_cell_enters_is_the_same_only_where_it_ran(gate, engines):
+def test_a_worker_s_loop_that_no_cell_enters_is_the_same_only_where_it_ran(gate, engines, tmp_path):
     loop = "            message = memoryview(self._next())\n"
     dearer = loop + "            for _ in range(20_000):\n                pass\n"
     change(engines, loop, dearer, "engines/builtin/worker/process_loop.py")
     for flags, verdict, expected in (([], "? NOT COVERED", 3), (ALLOWED, "= SAME where it ran", 0)):
         status, out, _ = gate(engines, "main", *LISTS, "--exact-only", *flags)
         assert (status, out[: len(verdict)]) == (expected, verdict)
+    tried = [list(tmp_path.glob(f"runs/*-{name}/trials/*")) for name in ("cover", "likely")]
+    assert len(tried[0]) > 5
+    assert len(tried[1]) == 1, "the second gate knew where to look"
     assert "WorkerProcess.run (engines/builtin/worker/process_loop.py:" in " ".join(out.split())
