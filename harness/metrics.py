@@ -141,6 +141,15 @@ _TABLE = (
         host_share="device_idle_share",
     ),
     Metric(
+        "cpu_per_request",
+        "s/req",
+        "lower",
+        "timing",
+        "timing",
+        "CPU time of all of the engine's processes / completed requests",
+        "docs/gate.md",
+    ),
+    Metric(
         "output_throughput",
         "tok/s",
         "higher",

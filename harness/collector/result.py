@@ -15,6 +15,7 @@ class GcState(msgspec.Struct, frozen=True, kw_only=True):
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the collector did in one process of the trial; generations 0, 1, 2.
 
+    ``cpu_seconds``: that the process took in the window, on all its threads.
     ``pause_cpu_seconds``: of the pauses, the time for which the collecting thread had a core.
     """
 
@@ -28,6 +29,7 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     full_pass_seconds: float
     probe_dropped: int = 0
     pause_cpu_seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    cpu_seconds: float = 0.0
 
 
 class PhasePauses(msgspec.Struct, frozen=True):

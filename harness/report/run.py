@@ -215,6 +215,7 @@ def _collections(processes: list[ProcessResult]) -> PlainTable:
     def row(process: ProcessResult) -> Row:
         return (
             process.role,
+            fmt.number(process.cpu_seconds * 1e3),
             collections_words(process.collections),
             "/".join(fmt.number(pause * 1e3) for pause in process.pause_seconds),
             fmt.number(process.max_pause_seconds * 1e3),
@@ -223,8 +224,8 @@ def _collections(processes: list[ProcessResult]) -> PlainTable:
 
     dropped = sum(process.probe_dropped for process in processes)
     return PlainTable(
-        "Collections by process, g0/g1/g2",
-        ("process", "number", "pause\nms", "longest\nms", "full pass\nms"),
+        "CPU time and collections by process, g0/g1/g2",
+        ("process", "CPU\nms", "number", "pause\nms", "longest\nms", "full pass\nms"),
         [[row(process) for process in processes]],
         f"the probe was full and dropped {fmt.count(dropped)} collections" if dropped else "",
     )

@@ -51,6 +51,9 @@ def compute_metrics(seen: Observation, mode: str) -> TrialMetrics:
         delivered = arrivals.sent
         values |= _wire_times(seen)
         values |= request_metrics(seen.schedule, seen.requests) | gap_metrics(seen.gaps)
+        if done := np.count_nonzero(seen.requests.finish_reason >= 0):
+            cpu = sum(process.cpu_seconds for process in seen.processes)
+            values["cpu_per_request"] = cpu / done
         values |= _steps(seen) | _pauses(seen) | _device(seen)
         values |= steady_metrics(seen, steady_state) | arrivals.metrics
         values["peak_rss"] = seen.peak_rss

@@ -68,7 +68,6 @@ class _Window(NamedTuple):
     counters: EngineCounters
     run_queue: RunQueue
     length_ns: int
-    cpu_ns: int
     processes: list[ProcessResult]
     events: list[Events]
     per_request: RequestCosts
@@ -149,7 +148,7 @@ def _window(
         say_and_wait(READY)
     counters = EngineCounters(engine)
     watch.window_opens()
-    length_ns, cpu_ns = -time.perf_counter_ns(), -time.process_time_ns()
+    length_ns = -time.perf_counter_ns()
     with run_queue:
         client.run(
             trial.max_steps,
@@ -159,7 +158,6 @@ def _window(
         while watch.wants_more():
             serve_once(engine, watch.step, schedule, streams, output_text)
     length_ns += time.perf_counter_ns() - paused.away_ns
-    cpu_ns += time.process_time_ns()
     counters.window_closes()
     _abandon(engine, client, watch)
     counters.engine_is_idle(is_whole=not trial.max_steps)
@@ -171,7 +169,6 @@ def _window(
         counters=counters,
         run_queue=run_queue,
         length_ns=length_ns,
-        cpu_ns=cpu_ns,
         processes=engine.collective_rpc(close_process_window),
         events=engine.collective_rpc(process_window_events),
         per_request=_request_costs(ready, trial, streams, output_text),
@@ -267,7 +264,6 @@ def _result(
         **origin(ENGINES.load(trial.cell.engine).package),
         wall_seconds=time.perf_counter() - began,
         window_seconds=window.length_ns / 1e9,
-        cpu_seconds=window.cpu_ns / 1e9,
         waited_share=observation.waited_share if window.run_queue.tells else None,
         step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],
         steady_state=measured.steady_state,

@@ -116,8 +116,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     engine; where not, lengths are what can agree.
     ``code_sha256`` is over the files that decide figures, ``dependencies`` are versions by name;
     with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
-    ``window_seconds``: of the window, without the pauses between slices; ``cpu_seconds``: that
-    the trial's process took in it, on all its threads. ``waited_share``: of the
+    ``window_seconds``: of the window, without the pauses between slices. ``waited_share``: of the
     window, while the trial was ready and another had its core; None where nobody tells.
     ``step_host_ns``: host time of each step, where the window had slices.
     ``delivered``: how requests arrived, None where none came by themselves. ``engine_state``: the
@@ -154,7 +153,6 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine | None = None
     wall_seconds: float
     window_seconds: float = 0.0
-    cpu_seconds: float = 0.0
     waited_share: float | None = None
     step_host_ns: list[int] = []
     steady_state: SteadyState | None = None

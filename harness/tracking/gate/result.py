@@ -107,7 +107,7 @@ class StallChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What requests feel: a metric of BASE, median over rounds, of HEAD by the ratio, and that."""
+    """What requests feel or cost: a metric of BASE, median over rounds, of HEAD by the ratio."""
 
     before: float
     after: float
@@ -119,7 +119,7 @@ class TimingChange(msgspec.Struct, frozen=True, kw_only=True):
 
     ``before`` and ``mean_before`` are medians over the rounds that both have. HEAD's are these
     times the paired ratio: a median of its own may lie on the other side of the change.
-    ``requests``: throughput and TTFT, in which calls between steps are, too.
+    ``requests``: throughput, TTFT and CPU time, in which calls between steps are, too.
     ``stalls`` is None where base and head took no turns. ``attribution`` is of the usual step
     where that has changed, else of the mean.
     """

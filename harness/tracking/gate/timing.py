@@ -39,8 +39,8 @@ class _Undecided(NamedTuple):
 
 _UNDECIDED = _Undecided()
 
-FELT = ("request_throughput", "ttft_median")
-"""What requests feel, whichever call takes the time."""
+FELT = ("request_throughput", "ttft_median", "cpu_per_request")
+"""What requests feel and cost, whichever call, thread or process takes the time."""
 
 LogRatio = Callable[[TrialResult, TrialResult], float]
 """Of one round: log of the second trial's host time over the first's."""
@@ -287,7 +287,8 @@ def _mean(base: TrialResult, head: TrialResult) -> float:
 
 def _cpu(base: TrialResult, head: TrialResult) -> float:
     """Of CPU time, which calls beside the steps take, too, and other programs do not."""
-    return float(np.log((head.cpu_seconds or np.nan) / (base.cpu_seconds or np.nan)))
+    before, after = (each.metrics.get("cpu_per_request") or np.nan for each in (base, head))
+    return float(np.log(after / before))
 
 
 _TAKES_LONGER: dict[str, LogRatio] = {"steps": _mean, "requests": _cpu}

@@ -119,7 +119,9 @@ def _requests(timing: TimingChange) -> Iterator[str]:
 def _felt(found: RequestChange, *, between_steps: bool) -> str:
     """``between_steps``: no step takes longer or less, so that it is what happens around them."""
     what = METRICS[found.change.metric].words
-    where = "; steps take what they did, so it is outside them, as in add_request"
+    where = (
+        "; steps take what they did, so it is beside them, as in add_request or in another process"
+    )
     return f"{what} {_change(found.change)}{where if between_steps else ''}."
 
 

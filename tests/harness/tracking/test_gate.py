@@ -356,7 +356,7 @@ def felt(of: GatePair, changes: dict[str, float]) -> Timings:
     ("changes", "verdict", "words"),
     [
         ({}, "same", ""),
-        ({"request_throughput": 0.2, "ttft_median": 29.0}, "worse", "outside them, as in add_req"),
+        ({"request_throughput": 0.2, "ttft_median": 29.0}, "worse", "beside them, as in add_req"),
         ({"ttft_median": 1.5}, "worse", "time to first token +"),
         ({"request_throughput": 0.5}, "worse", "request throughput -50"),
         ({"request_throughput": 2.0}, "better", "request throughput +100"),
@@ -373,7 +373,7 @@ def test_what_requests_feel_outside_of_steps_decides_too(changes, verdict, words
     assert cell.verdict == verdict
     sentences = " ".join(conclude_gate([cell]))
     assert words in sentences
-    assert ("outside them" in sentences) == (verdict != "same")
+    assert ("beside them" in sentences) == (verdict != "same")
 
 
 WINDOWS = {"add": (300.0, 5.0), "finish": (800.0, 11.0), "abort": (500.0, 10.0)}

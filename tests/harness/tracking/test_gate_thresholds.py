@@ -48,13 +48,13 @@ def rounds(
             steps = np.full(2 * TURN_STEPS, 10**6 * (longer if "steps" in risen else 1))
             steps[3] += 1e9 * stall * is_head
             metrics = {"host_time_per_step": steps.mean() / 1e9, "num_steps": float(len(steps))}
+            if "requests" in risen:
+                metrics["cpu_per_request"] = 0.001 * longer
             asked = Trial(cell=turn.cell, schedule_path="", schedule_sha256="", seed=turn.seed)
             found = answer(asked, metrics)
             key = trial_key(number, turn.place, turn.cell, "timing")
             outcomes[key] = msgspec.structs.replace(
-                found,
-                step_host_ns=steps.round().astype(int).tolist(),
-                cpu_seconds=longer if "requests" in risen else 1.0,
+                found, step_host_ns=steps.round().astype(int).tolist()
             )
     return plan, outcomes
 

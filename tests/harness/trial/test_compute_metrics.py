@@ -79,7 +79,10 @@ def observations(draw) -> Observation:
         gaps=np.array(gaps, np.int64),
         window_ns=time_ns,
         events=[events(pauses)],
-        processes=[process((7, 3, 1)), msgspec.structs.replace(process((5, 2, 0)), role="worker")],
+        processes=[
+            msgspec.structs.replace(process((7, 3, 1)), cpu_seconds=0.25),
+            msgspec.structs.replace(process((5, 2, 0)), role="worker", cpu_seconds=0.5),
+        ],
         wire_bytes=draw(st.sampled_from([0, 1000])),
         wire_seconds=draw(st.sampled_from([{}, WIRE])),
         scheduler_stats=draw(st.sampled_from([{}, stats(0), stats(4)])),
@@ -255,6 +258,7 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
         out |= {
             "request_throughput": len(done) / wall if wall else None,
             "seconds_per_request": wall / len(done) if wall else None,
+            "cpu_per_request": sum(each.cpu_seconds for each in seen.processes) / len(done),
             "output_throughput": sum(tokens[i] for i in done) / wall if wall else None,
             "ttft_mean": mean(first[i] - sent[i] for i in done) / S,
             "ttft_median": median(first[i] - sent[i] for i in done) / S,
