@@ -17,6 +17,7 @@ from harness.load.probed_server import check_log, collections_of
 from harness.load.result import LoadResult
 from harness.load.run import check, observe
 from harness.load.task import Asked
+from harness.load.token_counts import with_tokenizer
 from harness.machine.scratch import scratch_folder
 from harness.probed.read_log import Collections
 from harness.verbs.caller import Caller
@@ -55,6 +56,9 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
         observed, workload, seed = load_log(request.replay)
     else:
         observed, workload, seed = _observe(request, caller, api_key), *_named(request)
+    if request.tokenizer:
+        counted = with_tokenizer(observed.responses, request.tokenizer)
+        observed = observed._replace(responses=counted)
     result, collections, slow = measure(observed, workload, seed, wanted), None, None
     if request.probe is not None:
         collections, notes = collections_of(request.probe, observed)

@@ -68,6 +68,14 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
     vocab_size: Annotated[
         int, Flag("Token ids of prompts are below it.", section="Server", least=1, most=10**8)
     ] = 50257
+    tokenizer: Annotated[
+        str,
+        Flag(
+            "tokenizer.json that counts answers whose server does not.",
+            section="Server",
+            metavar="FILE",
+        ),
+    ] = ""
     standard_fields: Annotated[
         bool,
         Flag(
