@@ -13,7 +13,8 @@ from engines.openai.server_sent_events import EventDecoder
 from engines.openai.stream_event import REASONING, Kind, StreamEvent, read_event
 from engines.protocol import FinishReason
 
-_MOST_SAID = 300
+_MOST_SAID = 1500
+"""Bytes that are quoted of what a server says of a failure."""
 _FINISH_REASONS = dict.fromkeys(
     ("length", "max_tokens", "max_length", "max_output_tokens", "model_length"), FinishReason.LENGTH
 ) | dict.fromkeys(

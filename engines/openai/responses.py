@@ -72,7 +72,7 @@ def read_responses(recording: Recording) -> Responses:
         name: np.zeros(count, np.int8 if name in SMALL else np.int64) for name in _COLUMNS
     }
     delivered, ids, texts, messages = [], [], list[bytes](), dict[int, str]()
-    for request, pieces in enumerate(_by_request(recording)):
+    for request, pieces in enumerate(pieces_by_request(recording)):
         ended = Outcome(int(recording.ended[request]))
         response = read_response(pieces, ended, int(recording.asked[request]))
         text = response.text.encode(errors="surrogatepass")
@@ -101,7 +101,7 @@ def _keep(messages: dict[int, str], request: int, message: str) -> None:
         messages[request] = message
 
 
-def _by_request(recording: Recording) -> Iterator[Iterator[tuple[int, bytes]]]:
+def pieces_by_request(recording: Recording) -> Iterator[Iterator[tuple[int, bytes]]]:
     """Each request's pieces in the order in which they came."""
     order = np.argsort(recording.request, kind="stable")
     starts = np.searchsorted(recording.request[order], np.arange(len(recording.ended) + 1)).tolist()

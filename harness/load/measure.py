@@ -11,6 +11,7 @@ from engines.protocol import FinishReason, Int64Array
 from harness import format as fmt
 from harness.axes import Cell
 from harness.load.observed import Observed
+from harness.load.refusals import flag_for
 from harness.load.result import LoadResult
 from harness.load.server_metrics import collections_of_server
 from harness.load.token_counts import count_notes, count_sources
@@ -200,7 +201,7 @@ def _notes(observed: Observed) -> list[str]:
     if completed < attempted:
         notes.append(
             f"{attempted - completed:,} of {attempted:,} attempted requests failed: every figure "
-            f"is of the {completed:,} completed ones."
+            f"is of the {completed:,} completed ones.{_first_failure(responses)}"
         )
     if schedule.ignore_eos and early.any():
         why = (
@@ -217,6 +218,15 @@ def _notes(observed: Observed) -> list[str]:
     if stolen > 0.01:
         notes.append(f"Other guests of this machine's host took {stolen:.0%} of its cores' time.")
     return notes
+
+
+def _first_failure(responses: Responses) -> str:
+    """The whole of what the first one that said something said, and the flag that helps."""
+    for request, message in responses.messages.items():
+        if responses.attempted[request] and not responses.completed[request]:
+            flag = flag_for(message)
+            return f" The first says: {message.strip()}" + (f"; {flag}." if flag else "")
+    return ""
 
 
 def _reasoning(observed: Observed) -> list[str]:

@@ -13,6 +13,7 @@ from harness.load.attribution import SlowWaits, attribute
 from harness.load.log import load_log, save_log
 from harness.load.measure import Wanted, measure
 from harness.load.observed import Observed
+from harness.load.preflight import look_ahead, preflight_lines
 from harness.load.probed_server import check_log, collections_of
 from harness.load.result import LoadResult
 from harness.load.run import check, observe
@@ -89,6 +90,10 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
     asked = msgspec.structs.replace(asked, model=_model(target, request, api_key))
     if request.probe is not None:
         check_log(request.probe, target)  # of a server that is there by now
+    if request.num_warmups:
+        found = look_ahead(target, asked, schedule, api_key)
+        for line in preflight_lines(found, asked, schedule):
+            caller.say(line)
     with (
         scratch_folder() as folder,
         caller.load(schedule.num_requests) as progress,

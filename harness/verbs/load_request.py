@@ -122,7 +122,8 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
     num_warmups: Annotated[
         int,
         Flag(
-            "Requests of 8 tokens that each process sends first.",
+            "Requests of 8 tokens that each process sends first, after one that looks at what the "
+            "server makes of it; 0: neither.",
             section="Client",
             least=0,
             most=1000,
