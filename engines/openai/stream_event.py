@@ -11,7 +11,13 @@ import msgspec
 
 
 class Kind(IntEnum):
-    """Of an event, by what it has; `UNKNOWN` has nothing that is known."""
+    """Of an event, by what it has.
+
+    `OPENING` says who speaks; `TOKEN` has token ids, or text of any sort; `BLANK` has a text that
+    is empty: a token without text, or none; `CLOSING` a finish reason and no text; `USAGE` numbers
+    of tokens alone; `KEEP_ALIVE` is of a known form with nothing in it; `DONE` is the stream's own
+    end, as ``[DONE]``; `UNKNOWN` has nothing that is known.
+    """
 
     UNKNOWN = 0
     OPENING = 1
@@ -23,18 +29,6 @@ class Kind(IntEnum):
     ERROR = 7
     DONE = 8
 
-
-KIND_MEANINGS = {
-    Kind.UNKNOWN: "of a form that is not known",
-    Kind.OPENING: "says who speaks, or that an answer begins",
-    Kind.TOKEN: "token ids, or text of any sort",
-    Kind.BLANK: "a text that is empty: a token without text, or none",
-    Kind.CLOSING: "a finish reason and no text",
-    Kind.USAGE: "the number of tokens alone",
-    Kind.KEEP_ALIVE: "of a known form, with nothing in it",
-    Kind.ERROR: "an error",
-    Kind.DONE: "the stream's own end, as [DONE]",
-}
 
 REASONING = "reasoning"
 _CONTENT = (

@@ -12,6 +12,7 @@ from engines.openai.plain_get import context_length
 from engines.openai.request_body import PromptAs, Question, request_bytes
 from engines.openai.response import CountSource, Response, read_response
 from engines.openai.responses import pieces_by_request
+from engines.openai.stream_event import Kind
 from engines.openai.target import Target
 from engines.protocol import EngineDeadError, FinishReason, Int32Array
 from harness import format as fmt
@@ -25,7 +26,7 @@ _MOST_SECONDS = 60.0
 _LOOK_SECONDS = 0.1
 
 
-class Found(NamedTuple):
+class Answered(NamedTuple):
     """What a server answered, and how long a request may be (None: it does not say)."""
 
     response: Response
@@ -49,7 +50,7 @@ def warm_prompt(schedule: Schedule, request: int, vocab_size: int) -> Int32Array
     return np.ascontiguousarray(schedule.prompt_token_ids(request, vocab_size)[::-1])
 
 
-def look_ahead(target: Target, asked: Asked, schedule: Schedule, api_key: str) -> Found:
+def look_ahead(target: Target, asked: Asked, schedule: Schedule, api_key: str) -> Answered:
     """Ask as the run will, for a few tokens, by a prompt that has the largest token id.
 
     Raises EngineDeadError where the server refuses what no second attempt would change.
@@ -66,7 +67,7 @@ def look_ahead(target: Target, asked: Asked, schedule: Schedule, api_key: str) -
         response.message = response.message.replace(api_key, "[API key]")
     if is_final(response):
         raise EngineDeadError(f"{target.url} refuses what the run would ask: {_failure(response)}")
-    return Found(response, params.max_tokens, context_length(target, asked.model, api_key))
+    return Answered(response, params.max_tokens, context_length(target, asked.model, api_key))
 
 
 async def _answered(
@@ -87,7 +88,7 @@ async def _answered(
     return client.recording(1)
 
 
-def preflight_lines(found: Found, asked: Asked, schedule: Schedule) -> list[str]:
+def preflight_lines(found: Answered, asked: Asked, schedule: Schedule) -> list[str]:
     """What was found in three lines: the answer, its length, and the room that there is."""
     response = found.response
     if response.outcome not in WHOLE:
@@ -116,10 +117,11 @@ def _counted(response: Response) -> str:
         case _:
             said = "no token ids and no usage: --tokenizer FILE counts the text, or else figures "
             said += "of tokens are unknown"
-    return f"{events}; {said}"
+    unknown = response.kinds[Kind.UNKNOWN]
+    return f"{events}; {said}" + (f"; {unknown} have no form that is known" if unknown else "")
 
 
-def _length(found: Found, asked: Asked, ignores_eos: bool) -> str:
+def _length(found: Answered, asked: Asked, ignores_eos: bool) -> str:
     response = found.response
     number = "an unknown number" if response.num_tokens < 0 else fmt.count(response.num_tokens)
     said = f"{number} of {found.asked} tokens came, finish reason "
@@ -135,7 +137,7 @@ def _length(found: Found, asked: Asked, ignores_eos: bool) -> str:
     return f"{said}: ignore_eos is not heeded, so answers have lengths of their own"
 
 
-def _room(found: Found, schedule: Schedule) -> str:
+def _room(found: Answered, schedule: Schedule) -> str:
     longest = int((schedule.prompt_lens.astype(np.int64) + schedule.output_lens).max())
     asks = f"the longest request has {fmt.count(longest)} tokens"
     if found.context is None:
