@@ -18,10 +18,11 @@ class Outcome(IntEnum):
     SERVER_ERROR = 9
     OTHER_STATUS = 10
     MALFORMED = 11
-    COUNT_MISMATCH = 12
     INTERRUPTED = 13
     CLIENT_DIED = 14
     CUT_OFF = 15
+    CONTEXT_FULL = 16
+    EMPTY = 17
 
 
 OUTCOME_MEANINGS = {
@@ -36,20 +37,25 @@ OUTCOME_MEANINGS = {
     Outcome.RATE_LIMITED: "status 429",
     Outcome.CLIENT_ERROR: "another status 4xx",
     Outcome.SERVER_ERROR: "status 5xx, an error in the stream, or a finish reason error",
-    Outcome.OTHER_STATUS: "a status that is neither 200, 4xx nor 5xx",
+    Outcome.OTHER_STATUS: "a status that is neither 2xx, 4xx nor 5xx",
     Outcome.MALFORMED: "not HTTP, not server-sent events, or not the JSON of the OpenAI API",
-    Outcome.COUNT_MISMATCH: "usage says another number of tokens than came or was asked for",
     Outcome.INTERRUPTED: "under way when the run was interrupted",
     Outcome.CLIENT_DIED: "of a client process that died",
     Outcome.CUT_OFF: "the server cut it off: no finish reason of a whole answer, as abort",
+    Outcome.CONTEXT_FULL: "answered to the end of the server's context, or of what it allows: "
+    "finish reason length with fewer tokens than were asked",
+    Outcome.EMPTY: "answered to the end without a token",
 }
+
+WHOLE = (Outcome.COMPLETED, Outcome.CONTEXT_FULL)
+"""Answered to the end: of these are all figures."""
 
 NOT_ATTEMPTED = (Outcome.UNSENT, Outcome.INTERRUPTED, Outcome.CLIENT_DIED)
 """Of requests to whose end the server had no chance."""
 
 
 def of_status(status: int) -> Outcome:
-    """That of an HTTP status other than 200."""
+    """That of an HTTP status other than 2xx."""
     if status == 429:
         return Outcome.RATE_LIMITED
     if 400 <= status < 500:

@@ -2,6 +2,7 @@
 
 import http.client
 import time
+from typing import Any
 
 import msgspec
 
@@ -49,6 +50,9 @@ def wait_for(target: Target, seconds: float, api_key: str = "") -> bool:
 
 class _Model(msgspec.Struct):
     id: str
+    max_model_len: Any = None
+    context_length: Any = None
+    context_window: Any = None
 
 
 class _Models(msgspec.Struct):
@@ -60,12 +64,34 @@ def first_model(target: Target, api_key: str = "") -> str:
 
     Raises ValueError where it says none, OSError where it does not answer.
     """
-    status, body = get(target, "/v1/models", 10.0, api_key)
-    try:
-        if status == 200:
-            return msgspec.json.decode(body, type=_Models).data[0].id
-        why = f"status {status}"
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError):
-        why = "no list of models"
+    status, models = _models(target, api_key)
+    if models:
+        return models[0].id
+    why = f"status {status}" if status != 200 else "no list of models"
     hint = "; give a key with --api-key" if status in (401, 403) else "; name one with --model"
     raise ValueError(f"{target.url}/v1/models answers with {why}{hint}")
+
+
+def context_length(target: Target, model: str, api_key: str = "") -> int | None:
+    """How many tokens a request to that model may have, None where nobody says."""
+    try:
+        _, models = _models(target, api_key)
+    except OSError:
+        return None
+    named = [each for each in models if each.id == model]
+    lengths = [
+        length
+        for each in named
+        for length in (each.max_model_len, each.context_length, each.context_window)
+        if type(length) is int and length > 0
+    ]
+    return lengths[0] if lengths else None
+
+
+def _models(target: Target, api_key: str) -> tuple[int, list[_Model]]:
+    """The status, and the models that it says it has, none where that is no list of any."""
+    status, body = get(target, "/v1/models", 10.0, api_key)
+    try:
+        return status, msgspec.json.decode(body, type=_Models).data if status == 200 else []
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return status, []

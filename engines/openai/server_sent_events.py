@@ -18,8 +18,7 @@ class Event(NamedTuple):
 class EventDecoder:
     """``feed`` pieces in their order; the events that have data come out.
 
-    Lines end in CR, LF or both. Comments and other fields say nothing. An event that no blank line
-    has ended is none.
+    Lines end in CR, LF or both. Comments and other fields say nothing.
     """
 
     __slots__ = ("_after_cr", "_begun", "_tail")
@@ -43,10 +42,11 @@ class EventDecoder:
         *events, self._tail = text.split(b"\n\n")
         return [event for text in events if (event := _event(text)) is not None]
 
-    @property
-    def rest(self) -> bytes:
-        """What has come of an event that has not ended."""
-        return self._tail
+    def end(self) -> list[Event]:
+        """What no blank line has ended: the last event of some servers, or a body that is none."""
+        text, self._tail = self._tail.strip(b"\n"), b""
+        event = Event(text) if text.startswith(b"{") else _event(text)
+        return [] if event is None else [event]
 
     def _with_lf(self, piece: bytes) -> bytes:
         if self._after_cr and piece:

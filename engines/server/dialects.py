@@ -62,7 +62,7 @@ class Completions:
     body = CompletionBody
 
     async def asked(self, prompts: Prompts, body: CompletionBody) -> list[AskedPrompt]:
-        """A choice for each prompt."""
+        """A choice for each that is wanted of each prompt."""
         return await prompts.of_completion(body)
 
     def first_chunks(self, delta: OutputDelta, extra: TokenIds) -> list[CompletionChoice]:
@@ -99,8 +99,8 @@ class Chats:
     body = ChatBody
 
     async def asked(self, prompts: Prompts, body: ChatBody) -> list[AskedPrompt]:
-        """One."""
-        return [await prompts.of_chat(body)]
+        """A choice for each that is wanted."""
+        return await prompts.of_chat(body)
 
     def first_chunks(self, delta: OutputDelta, extra: TokenIds) -> list[ChatChunkChoice]:
         """Who speaks, then the new text."""

@@ -53,7 +53,7 @@ class Generation:
         self._open: set[int] = set()
         self._began = perf_counter()
         self._first: list[float] = [0.0] * len(asked)
-        self.num_prompt_tokens = sum(len(each.prompt) for each in asked)
+        self.num_prompt_tokens = sum(len(each.prompt) for each in asked if not each.is_copy)
         self.num_tokens = [0] * len(asked)
 
     def __enter__(self) -> Self:

@@ -10,22 +10,23 @@ from engines.builtin.device.choice import device_class, prompt_vocab_size
 from engines.builtin.model.sampling import parse_sampling
 from engines.protocol import EngineConfig, Int32Array, Sampling, SamplingParams
 from engines.server.errors import ApiError
-from engines.server.request_bodies import ChatBody, CompletionBody, Generate
+from engines.server.request_bodies import ChatBody, CompletionBody, Generate, StreamOptions
 from engines.server.tokenizer import TextTokenizer, conversation
 
 _COMPLETION_MAX_TOKENS = 16
 """OpenAI's default, and vLLM's. A chat goes on until the context is full."""
 
 
-_GREEDY_BELOW, _HOTTEST = 1e-5, 100.0
+_GREEDY_BELOW = 1e-5
 """A temperature below is 0, as in vLLM."""
 
 
 class AskedPrompt(NamedTuple):
-    """A prompt and what is asked of its output."""
+    """A prompt and what is asked of its output; ``is_copy``: another choice (``n``) of the same."""
 
     prompt: Int32Array
     params: SamplingParams
+    is_copy: bool = False
 
 
 class Prompts:
@@ -39,15 +40,19 @@ class Prompts:
         self._vocab_size = max(prompt_vocab_size(config), tokenizer.num_ids)
 
     async def of_completion(self, body: CompletionBody) -> list[AskedPrompt]:
-        """One for each prompt."""
+        """One for each choice of each prompt."""
         most = _COMPLETION_MAX_TOKENS if body.max_tokens is None else body.max_tokens
-        return [self._asked(body, ids, most) for ids in await self._completion_ids(body)]
+        return [
+            asked
+            for ids in await self._completion_ids(body)
+            for asked in self._choices(body, ids, most)
+        ]
 
-    async def of_chat(self, body: ChatBody) -> AskedPrompt:
+    async def of_chat(self, body: ChatBody) -> list[AskedPrompt]:
         """The conversation as one prompt."""
         ids = await self._tokenizer.encode(conversation(body.messages))
         most = body.max_completion_tokens
-        return self._asked(body, ids, body.max_tokens if most is None else most)
+        return self._choices(body, ids, body.max_tokens if most is None else most)
 
     async def _completion_ids(self, body: CompletionBody) -> list[Sequence[int]]:
         prompt = body.prompt
@@ -61,9 +66,20 @@ class Prompts:
             return prompt  # type: ignore[return-value]
         raise ApiError(400, "prompt: texts and token ids in one list", param="prompt")
 
+    def _choices(
+        self, body: Generate, ids: Sequence[int], max_tokens: int | None
+    ) -> list[AskedPrompt]:
+        asked, copies = self._asked(body, ids, max_tokens), (body.n or 1) - 1
+        return [asked, *[asked._replace(is_copy=True)] * copies]
+
     def _asked(self, body: Generate, ids: Sequence[int], max_tokens: int | None) -> AskedPrompt:
         for name, value in body.unsupported().items():
             raise ApiError(400, f"{name} {value!r} is not supported", param=name)
+        if body.stream_options not in (None, StreamOptions()) and not body.stream:
+            raise ApiError(400, "stream_options without stream", param="stream_options")
+        is_greedy = body.temperature is not None and body.temperature < _GREEDY_BELOW
+        if is_greedy and (body.n or 1) > 1:
+            raise ApiError(400, "n must be 1 at temperature 0", param="n")
         if not ids:
             raise ApiError(400, "a prompt of no tokens", param="prompt")
         if (largest := max(ids)) >= self._vocab_size:
@@ -94,7 +110,7 @@ class Prompts:
         """
         temperature, top_k, top_p, _ = self._engines
         if body.temperature is not None:
-            temperature = min(body.temperature, _HOTTEST)
+            temperature = body.temperature
         if temperature < _GREEDY_BELOW:
             own = Sampling()
         else:

@@ -11,17 +11,29 @@ PromptTokenIds = list[Natural]
 _StopString = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 _StopStrings = Annotated[list[_StopString], msgspec.Meta(max_length=64)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+_Seed = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Penalty = Annotated[float, msgspec.Meta(ge=-2, le=2)]
+_Copies = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 
 
 class StreamOptions(msgspec.Struct):
     """``continuous_usage_stats``: usage with every chunk, as vLLM has it."""
 
-    include_usage: bool | None = False
-    continuous_usage_stats: bool | None = False
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+
+
+class ResponseFormat(msgspec.Struct):
+    """How an answer shall be formed; only text can be."""
+
+    type: str
 
 
 class Generate(msgspec.Struct, kw_only=True):
-    """What completions and chats have in common."""
+    """What completions and chats have in common.
+
+    Penalties and ``min_p`` are checked and not heeded.
+    """
 
     model: str | None = None
     max_tokens: Natural | None = None
@@ -30,19 +42,34 @@ class Generate(msgspec.Struct, kw_only=True):
     stop: _StopString | _StopStrings | None = None
     stop_token_ids: Annotated[PromptTokenIds, msgspec.Meta(max_length=4096)] | None = None
     include_stop_str_in_output: bool | None = False
-    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
     top_k: Annotated[int, msgspec.Meta(ge=-1, lt=2**31)] | None = None
-    seed: int | None = None
+    min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    frequency_penalty: _Penalty | None = None
+    presence_penalty: _Penalty | None = None
+    repetition_penalty: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    seed: _Seed | None = None
     priority: _Int32 | None = 0
-    n: int | None = 1
+    n: _Copies | None = 1
+    response_format: ResponseFormat | None = None
+    structured_outputs: Any = None
+    logit_bias: Any = None
+    prompt_logprobs: Any = None
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     return_token_ids: bool | None = False
 
     def unsupported(self) -> dict[str, Any]:
         """Fields that ask for what there is not, by name, where they do."""
-        return {"n": self.n} if self.n not in (None, 1) else {}
+        form = self.response_format
+        asked = {
+            "response_format": form.type if form is not None and form.type != "text" else None,
+            "structured_outputs": self.structured_outputs,
+            "logit_bias": self.logit_bias or None,
+            "prompt_logprobs": self.prompt_logprobs,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
 
 
 class CompletionBody(Generate, kw_only=True):
@@ -85,10 +112,14 @@ class ChatBody(Generate, kw_only=True):
     max_completion_tokens: Natural | None = None
     logprobs: bool | None = False
     top_logprobs: int | None = None
+    tools: list[Any] | None = None
+    tool_choice: Any = None
 
     def unsupported(self) -> dict[str, Any]:
         """These, too."""
-        asked = {"logprobs": self.logprobs, "top_logprobs": self.top_logprobs}
+        asked: dict[str, Any] = {"logprobs": self.logprobs, "top_logprobs": self.top_logprobs}
+        if self.tool_choice != "none":
+            asked |= {"tools": self.tools, "tool_choice": self.tool_choice}
         return Generate.unsupported(self) | {name: each for name, each in asked.items() if each}
 
 
@@ -111,9 +142,9 @@ Body = TypeVar("Body")
 
 
 def decode(data: bytes, kind: type[Body]) -> Body:
-    """Read a body. Raises ApiError 400 that names the field."""
+    """Read a body, numbers as texts too. Raises ApiError 400 that names the field."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=kind, strict=False)
     except msgspec.ValidationError as error:
         sentence, _, path = str(error).partition(" - at `$")
         param = path.lstrip(".").rstrip("`") or _missing(sentence)

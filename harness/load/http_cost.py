@@ -102,5 +102,5 @@ def _round(runner: Runner, cell: Cell, waits: Callable[[str], None]) -> Round | 
         in_process=in_process,
         over_http=measure(observed, cell.workload, runner.seed, Wanted()),
         cpu_seconds={role: after[role] - before[role] for role in before},
-        num_tokens=max(1, int(observed.responses.num_tokens.sum())),
+        num_tokens=max(1, int(observed.responses.num_tokens[observed.responses.completed].sum())),
     )

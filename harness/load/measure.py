@@ -11,8 +11,10 @@ from engines.protocol import FinishReason, Int64Array
 from harness import format as fmt
 from harness.axes import Cell
 from harness.load.observed import Observed
+from harness.load.refusals import flag_for
 from harness.load.result import LoadResult
 from harness.load.server_metrics import collections_of_server
+from harness.load.token_counts import count_notes, count_sources
 from harness.load.validity import Evidence, findings, lag_limit
 from harness.metrics import METRICS
 from harness.statistics.percentile import percentile_or_none
@@ -22,7 +24,7 @@ from harness.trial.arrivals import comes_by_itself, nanoseconds
 from harness.trial.observation import Values
 from harness.trial.origin import origin
 from harness.trial.recorder import RequestStamps
-from harness.trial.request_metrics import gap_metrics, request_metrics
+from harness.trial.request_metrics import gap_metrics, median_or_none, request_metrics
 from harness.trial.spec import TrialResult
 
 _MOST_MESSAGES = 3
@@ -74,6 +76,8 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
     arrivals = check_delivered(observed.schedule, requests)
     values: Values = request_metrics(observed.schedule, requests) | gap_metrics(gaps)
     values |= {"itl_gap_p99": percentile_or_none(gaps / 1e9, 99)} | arrivals.metrics
+    # Events that come together say nothing of how soon the next tokens may come.
+    between = (median_or_none(gaps[gaps > 0]) or 0.0) / 1e9
     done = responses.completed
     seconds = (
         float(requests.last_ns[done].max() - requests.sent_ns[done].min()) / 1e9
@@ -85,7 +89,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
             observed,
             requests,
             *_lateness(observed, requests),
-            values["itl_median"] or 0.0,
+            between,
             arrivals.sent,
             seconds,
             wanted.percentile,
@@ -126,7 +130,12 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         prompt_tokens=int(responses.prompt_tokens[done].sum()),
         server_collections=collections_of_server(observed.scrapes),
         scrapes=observed.scrapes,
-        notes=[*_notes(observed), *_late_tail(observed, values, wanted)],
+        counted_by=count_sources(responses),
+        notes=[
+            *_notes(observed),
+            *count_notes(responses, observed.schedule.output_lens),
+            *_late_tail(observed, between, wanted),
+        ],
         is_complete=not observed.is_interrupted,
     )
 
@@ -142,7 +151,7 @@ def _lateness(observed: Observed, requests: RequestStamps) -> tuple[NDArray[np.f
 
 
 def _outcomes(responses: Responses) -> dict[str, int]:
-    counts = np.bincount(responses.outcome, minlength=len(Outcome))
+    counts = np.bincount(responses.outcome, minlength=max(Outcome) + 1)
     return {each.name.lower(): int(counts[each]) for each in Outcome if counts[each]}
 
 
@@ -169,10 +178,10 @@ def _hashes(responses: Responses) -> dict[str, Any]:
     }
 
 
-def _late_tail(observed: Observed, values: Values, wanted: Wanted) -> list[str]:
+def _late_tail(observed: Observed, between: float, wanted: Wanted) -> list[str]:
     """What is late in a valid run's tail, which a run for that percentile would be judged by."""
     worst = max((client.lag_p99 for client in observed.clients), default=0.0)
-    if wanted.percentile >= _TAIL or worst <= lag_limit(values["itl_median"] or 0.0):
+    if wanted.percentile >= _TAIL or worst <= lag_limit(between):
         return []
     return [
         f"The client's own loop lagged {fmt.seconds(worst)} at p99, which is in the p99 of gaps "
@@ -182,15 +191,17 @@ def _late_tail(observed: Observed, values: Values, wanted: Wanted) -> list[str]:
 
 def _notes(observed: Observed) -> list[str]:
     responses, schedule = observed.responses, observed.schedule
-    early = (responses.finish_reason == FinishReason.STOP) & (
-        responses.num_tokens < schedule.output_lens
+    early = (
+        (responses.finish_reason == FinishReason.STOP)
+        & (responses.num_tokens >= 0)
+        & (responses.num_tokens < schedule.output_lens)
     )
     notes = []
     completed, attempted = int(responses.completed.sum()), int(responses.attempted.sum())
     if completed < attempted:
         notes.append(
             f"{attempted - completed:,} of {attempted:,} attempted requests failed: every figure "
-            f"is of the {completed:,} completed ones."
+            f"is of the {completed:,} completed ones.{_first_failure(responses)}"
         )
     if schedule.ignore_eos and early.any():
         why = (
@@ -202,7 +213,34 @@ def _notes(observed: Observed) -> list[str]:
             f"{int(early.sum()):,} of {completed:,} answers ended before the length that the "
             f"workload asks for: {why}. Do not compare this run with one that did all the work."
         )
+    notes += _reasoning(observed)
     stolen = max((client.stolen_share for client in observed.clients), default=0.0)
     if stolen > 0.01:
         notes.append(f"Other guests of this machine's host took {stolen:.0%} of its cores' time.")
+    return notes
+
+
+def _first_failure(responses: Responses) -> str:
+    """The whole of what the first one that said something said, and the flag that helps."""
+    for request, message in responses.messages.items():
+        if responses.attempted[request] and not responses.completed[request]:
+            flag = flag_for(message)
+            return f" The first says: {message.strip()}" + (f"; {flag}." if flag else "")
+    return ""
+
+
+def _reasoning(observed: Observed) -> list[str]:
+    """When answers themselves began that had reasoning before them."""
+    requests, responses = requests_of(observed), observed.responses
+    late = responses.completed & (responses.first_answer_ns > requests.first_ns)
+    only = responses.completed & (responses.first_answer_ns == 0)
+    notes = []
+    if late.any():
+        waited = np.median((responses.first_answer_ns - requests.sent_ns)[late]) / 1e9
+        notes.append(
+            f"{int(late.sum()):,} answers began with reasoning, which TTFT is of; the first token "
+            f"of anything else came after {fmt.seconds(float(waited))} (median)."
+        )
+    if only.any():
+        notes.append(f"{int(only.sum()):,} answers were reasoning and nothing else.")
     return notes

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from engines.openai.capture import Recording
 from engines.openai.outcome import Outcome
-from engines.openai.responses import Responses
+from engines.openai.responses import SMALL, Responses
 from engines.protocol import Int64Array
 from harness.load.server_metrics import Scrape
 from harness.load.stops import ClientStops
@@ -75,7 +75,7 @@ def merge(schedule: Schedule, parts: Sequence[ClientPart]) -> tuple[Recording, R
         for part in parts
         for place, message in part.messages.items()
     }
-    for name in ("outcome", "finish_reason"):
+    for name in SMALL:
         columns[name] = columns[name].astype(np.int8)
     return recording, Responses(**columns, **flat, messages=dict(sorted(messages.items())))
 

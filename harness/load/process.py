@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ import uvloop
 from engines.deadline import tighten_timer, wait_until
 from engines.openai.capture import Recording
 from engines.openai.client import Client
-from engines.openai.request_body import PromptAs, Question, request_bytes
+from engines.openai.request_body import request_bytes
 from engines.openai.responses import Responses, read_responses
 from engines.openai.target import parse_target
 from engines.protocol import Int64Array
@@ -29,6 +29,7 @@ from harness.collector.window import window_events
 from harness.load.deal import dealt, own_previous_turn, share_of
 from harness.load.health import HealthWatch
 from harness.load.player import Player
+from harness.load.preflight import WARM_TOKENS, question_of, warm_prompt
 from harness.load.progress import Reporter
 from harness.load.stops import ClientStops, LoopWatch
 from harness.load.task import Answer, Task
@@ -39,7 +40,6 @@ from harness.trial.spec import READY, REFUSED
 from workloads.files.whole_file import replacing
 from workloads.schedule import Schedule
 
-_WARM_TOKENS = 8
 _MOST_CONNECTED = 1024
 _MOST_ROOM = 1 << 22
 """Pieces for which there is room beforehand: 80 MB; for more of them it is doubled."""
@@ -59,15 +59,14 @@ class Part:
         self.previous_turn = own_previous_turn(schedule, self.requests)
         num_warmups = min(asked.num_warmups, self.count)
         target = parse_target(asked.url, asked.ca_file, insecure=asked.insecure)
-        question = _question(task)
+        question = question_of(asked, task.api_key)
         params = sampling_params(schedule)
-        warm = sampling_params(schedule, _WARM_TOKENS)
+        warm = sampling_params(schedule, WARM_TOKENS)
         priorities = schedule.priorities.tolist() or [0] * schedule.num_requests
 
         def content(i: int, reverse: bool) -> bytes:
-            prompt = schedule.prompt_token_ids(i, asked.vocab_size)
-            # Back to front: a prefix cache must not know the prompts that are to come.
-            prompt = np.ascontiguousarray(prompt[::-1]) if reverse else prompt
+            prompt_of = warm_prompt if reverse else Schedule.prompt_token_ids
+            prompt = prompt_of(schedule, i, asked.vocab_size)
             own = (warm if reverse else params)[i]
             return request_bytes(target, question, prompt, own, priorities[i])
 
@@ -83,17 +82,6 @@ class Part:
 def _within_a_second(due_ns: Int64Array) -> int:
     """The most requests that are due within one second."""
     return int((np.searchsorted(due_ns, due_ns + 10**9) - np.arange(len(due_ns))).max())
-
-
-def _question(task: Task) -> Question:
-    asked = task.asked
-    return Question(
-        model=asked.model,
-        prompt_as=cast(PromptAs, asked.prompt_as),
-        standard_fields=asked.standard_fields,
-        extra_body=asked.extra_body,
-        api_key=task.api_key,
-    )
 
 
 class ClientProcess:

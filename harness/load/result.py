@@ -13,7 +13,7 @@ class LoadResult(Result, frozen=True, kw_only=True, tag="load"):
     """``outcomes`` by name add up to ``num_requests``; ``num_attempted``: those of which nobody but
     the server decided how they end; ``num_completed``: of which all figures are. ``messages``: what
     the first failures of a kind said. ``broken``: the rules that make it invalid, none where it is
-    valid.
+    valid. ``counted_by``: how many completed answers' tokens are counted by what (`CountSource`).
     ``server_collections``: rise over the run of what `/metrics` counts of collections and pauses.
     ``attribution``: what made slow waits; None without the log of `gcbench probe`. ``experiment``:
     of one trial of one cell, which others can be compared with; None where nothing was stored.
@@ -32,6 +32,7 @@ class LoadResult(Result, frozen=True, kw_only=True, tag="load"):
     prompt_tokens: int
     server_collections: dict[str, float]
     scrapes: list[Scrape]
+    counted_by: dict[str, int] = {}
     attribution: Attribution | None = None
     experiment: ExperimentResult | None = None
 

@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.openai.outcome import Outcome
 from engines.openai.responses import Responses
 from harness import format as fmt
 from harness.load.observed import Observed
 from harness.load.task import ClientHealth
+from harness.load.token_counts import num_contradicted
 from harness.statistics.percentile import fewest_samples
 from harness.trial.arrival_fidelity import SentArrivals, arrival_words
 from harness.trial.recorder import RequestStamps
@@ -22,8 +22,8 @@ from harness.trial.recorder import RequestStamps
 
 class Evidence(NamedTuple):
     """What rules look at. ``late``: seconds from each request's moment to its sending, of those
-    that come by themselves, ``mean_gap`` between their moments; ``median_gap``: between tokens;
-    ``delivered``: None where no requests came by themselves.
+    that come by themselves, ``mean_gap`` between their moments; ``median_gap``: between
+    moments at which tokens came; ``delivered``: None where no requests came by themselves.
     """
 
     observed: Observed
@@ -191,11 +191,14 @@ def _died(seen: Evidence) -> str:
 
 
 def _count(seen: Evidence) -> str:
-    outcome = seen.responses.outcome
-    wrong = int((outcome == Outcome.COUNT_MISMATCH).sum())
-    if not wrong:
+    wrong, completed = num_contradicted(seen.responses), int(seen.responses.completed.sum())
+    if wrong <= seen.max_error_rate * completed:
         return ""
-    return f"{wrong:,} of {len(outcome):,} responses have another number of tokens than they say"
+    return (
+        f"{wrong:,} of {completed:,} answers brought another number of token ids than their usage "
+        f"says ({fmt.percent(wrong / completed)}, at most {fmt.percent(seen.max_error_rate)}), so "
+        "that no figure of tokens has a basis; mend the server, or allow it with --max-error-rate"
+    )
 
 
 def _nothing(seen: Evidence) -> str:
@@ -267,7 +270,7 @@ RULES = (
         _lag,
     ),
     Rule("collector", f"pause of {MAX_PAUSE_SECONDS:g} s", _HEALTH, _pause),
-    Rule("token count", "none other than said", _LOADGEN, _count),
+    Rule("token count", "ids as usage says, but for --max-error-rate", _LOADGEN, _count),
     Rule("requests", "enough for --percentile", _LOADGEN, _few),
     Rule("duration", "--min-duration", _LOADGEN, _short),
 )

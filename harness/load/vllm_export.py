@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.openai.outcome import Outcome
+from engines.openai.outcome import WHOLE, Outcome
 from harness.load.measure import gaps_of, requests_of
 from harness.load.observed import Observed
 from harness.load.result import LoadResult
@@ -27,7 +27,7 @@ def vllm_document(
         column / _NS for column in (requests.first_ns, requests.last_ns, requests.sent_ns)
     )
     ttft, latency = np.where(done, first - sent, 0.0), np.where(done, last - sent, 0.0)
-    tokens = np.where(done, requests.num_tokens, 0)
+    tokens = np.where(done, np.maximum(requests.num_tokens, 0), 0)
     several = done & (tokens > 1)
     duration = float(last[done].max() - sent[done].min()) if done.any() else 0.0
     per_second = 1 / duration if duration else 0.0
@@ -89,9 +89,7 @@ def _itls(observed: Observed) -> list[list[float]]:
 def _errors(observed: Observed) -> list[str]:
     responses = observed.responses
     return [
-        ""
-        if outcome == Outcome.COMPLETED
-        else responses.messages.get(request, Outcome(outcome).name.lower())
+        "" if outcome in WHOLE else responses.messages.get(request, Outcome(outcome).name.lower())
         for request, outcome in enumerate(responses.outcome.tolist())
     ]
 

@@ -45,6 +45,7 @@ def describe_load(result: LoadResult) -> Report:
                 ("server", f"{result.asked.url}, model {result.asked.model}"),
                 ("workload", _workload(result)),
                 ("arrivals", arrival_words(result.trial.delivered)),
+                ("tokens", _counts(result)),
             ]
         ),
         facts=known([("machine", machine_words(result.machine))]),
@@ -59,6 +60,8 @@ def _answer(result: LoadResult) -> str:
         for name in ("request_throughput", "output_throughput")
         if metrics.get(name) is not None
     ]
+    if metrics.get("output_throughput") is None and result.counted_by.get("unknown"):
+        speed.append("tokens/s unknown")
     valid = "✓ valid" if result.is_valid else "✗ invalid, these figures are not the server's"
     return f"{valid}: {', '.join([_requests(result), *speed])}"
 
@@ -66,6 +69,23 @@ def _answer(result: LoadResult) -> str:
 def _workload(result: LoadResult) -> str:
     trial = result.trial
     return f"{trial.cell.workload}, seed {trial.seed}, prompts as {result.asked.prompt_as}"
+
+
+_SOURCES = {
+    "token_ids": "token ids",
+    "usage": "usage",
+    "tokenizer": "--tokenizer",
+    "unknown": "nobody (unknown)",
+}
+
+
+def _counts(result: LoadResult) -> str:
+    """Who says how many tokens answers have."""
+    said = [f"{_SOURCES[name]} ({fmt.count(count)})" for name, count in result.counted_by.items()]
+    if len(said) == 1:
+        (name,) = result.counted_by
+        said = [_SOURCES[name]]
+    return f"counted by {', '.join(said)}" if said else ""
 
 
 def _requests(result: LoadResult) -> str:
@@ -89,6 +109,8 @@ def _latencies(result: LoadResult) -> PlainTable:
         values = [metrics.get(name) for name in names.values()]
         if any(value is not None for value in values):
             rows.append((label, *("" if each is None else fmt.seconds(each) for each in values)))
+        elif prefix == "tpot" and result.counted_by.get("unknown"):
+            rows.append((label, "unknown", "", "", ""))
     is_known = metrics.get("ttft_p99") is not None
     return PlainTable(
         "Latency",

@@ -26,7 +26,10 @@ def _mean(values: NDArray[Any]) -> float | None:
 
 
 def request_metrics(schedule: Schedule, requests: RequestStamps) -> Values:
-    """Of the requests that have a finish reason; nothing where none has."""
+    """Of the requests that have a finish reason; nothing where none has.
+
+    Of a request below 0 tokens nobody knows how many it has.
+    """
     done = requests.finish_reason >= 0
     if not done.any():
         return {}
@@ -42,7 +45,7 @@ def request_metrics(schedule: Schedule, requests: RequestStamps) -> Values:
     return {
         "request_throughput": int(done.sum()) / wall if wall else None,
         "seconds_per_request": wall / int(done.sum()) if wall else None,
-        "output_throughput": int(tokens.sum()) / wall if wall else None,
+        "output_throughput": int(tokens.sum()) / wall if wall and tokens.min() >= 0 else None,
         "ttft_mean": _mean(ttft),
         "ttft_median": median_or_none(ttft),
         "ttft_p99": percentile_or_none(ttft, 99),

@@ -13,10 +13,12 @@ from harness.load.attribution import SlowWaits, attribute
 from harness.load.log import load_log, save_log
 from harness.load.measure import Wanted, measure
 from harness.load.observed import Observed
+from harness.load.preflight import look_ahead, preflight_lines
 from harness.load.probed_server import check_log, collections_of
 from harness.load.result import LoadResult
 from harness.load.run import check, observe
 from harness.load.task import Asked
+from harness.load.token_counts import with_tokenizer
 from harness.machine.scratch import scratch_folder
 from harness.probed.read_log import Collections
 from harness.verbs.caller import Caller
@@ -55,6 +57,9 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
         observed, workload, seed = load_log(request.replay)
     else:
         observed, workload, seed = _observe(request, caller, api_key), *_named(request)
+    if request.tokenizer:
+        counted = with_tokenizer(observed.responses, request.tokenizer)
+        observed = observed._replace(responses=counted)
     result, collections, slow = measure(observed, workload, seed, wanted), None, None
     if request.probe is not None:
         collections, notes = collections_of(request.probe, observed)
@@ -85,6 +90,10 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
     asked = msgspec.structs.replace(asked, model=_model(target, request, api_key))
     if request.probe is not None:
         check_log(request.probe, target)  # of a server that is there by now
+    if request.num_warmups:
+        found = look_ahead(target, asked, schedule, api_key)
+        for line in preflight_lines(found, asked, schedule):
+            caller.say(line)
     with (
         scratch_folder() as folder,
         caller.load(schedule.num_requests) as progress,

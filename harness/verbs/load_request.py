@@ -68,6 +68,14 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
     vocab_size: Annotated[
         int, Flag("Token ids of prompts are below it.", section="Server", least=1, most=10**8)
     ] = 50257
+    tokenizer: Annotated[
+        str,
+        Flag(
+            "tokenizer.json that counts answers whose server does not.",
+            section="Server",
+            metavar="FILE",
+        ),
+    ] = ""
     standard_fields: Annotated[
         bool,
         Flag(
@@ -114,7 +122,8 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
     num_warmups: Annotated[
         int,
         Flag(
-            "Requests of 8 tokens that each process sends first.",
+            "Requests of 8 tokens that each process sends first, after one that looks at what the "
+            "server makes of it; 0: neither.",
             section="Client",
             least=0,
             most=1000,

@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -81,5 +82,17 @@ def naive_or_pending(stream: bytes) -> list[Event]:
     return naive(stream + b"\n") if stream.endswith(b"\r") else naive(stream)
 
 
-def test_an_event_that_has_not_ended_is_none():
-    assert decoded([b"data: whole\n\ndata: half\n"]) == [Event(b"whole")]
+def test_an_event_that_has_not_ended_is_there_at_the_end_of_the_stream():
+    decoder = EventDecoder()
+    assert decoder.feed(b"data: whole\n\ndata: half\n") == [Event(b"whole")]
+    assert decoder.end() == [Event(b"half")]
+    assert decoder.end() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "events"), [(b'{"a": 1}\n', [Event(b'{"a": 1}')]), (b": ping\n", []), (b"no\n", [])]
+)
+def test_a_body_without_events_is_one_where_it_is_an_object(body, events):
+    decoder = EventDecoder()
+    assert decoder.feed(body) == []
+    assert decoder.end() == events

@@ -28,7 +28,8 @@ def lives(served: Served) -> bool:
 @pytest.mark.parametrize(
     ("changes", "param", "says"),
     [
-        ({"max_tokens": "5"}, "max_tokens", "Expected `int | null`"),
+        ({"max_tokens": "five"}, "max_tokens", "Expected `int | null`"),
+        ({"max_tokens": 5.5}, "max_tokens", "Expected `int | null`"),
         ({"max_tokens": 0}, "max_tokens", "at least 1"),
         ({"max_tokens": -1}, "max_tokens", ">= 0"),
         ({"max_tokens": 10**30}, "max_tokens", ""),
@@ -42,7 +43,26 @@ def lives(served: Served) -> bool:
         ({"prompt": [50257]}, "prompt", "token id 50257 is out of vocabulary"),
         ({"prompt": None}, "prompt", ""),
         ({"prompt": {"a": 1}}, "prompt", ""),
-        ({"n": 2}, "n", "n 2 is not supported"),
+        ({"n": 0}, "n", ">= 1"),
+        ({"n": 2, "temperature": 0}, "n", "must be 1"),
+        ({"response_format": {"type": "json_object"}}, "response_format", "not supported"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}},
+            "response_format",
+            "not supported",
+        ),
+        ({"structured_outputs": {"regex": "a+"}}, "structured_outputs", "not supported"),
+        ({"logit_bias": {"50256": -100}}, "logit_bias", "not supported"),
+        ({"prompt_logprobs": 1}, "prompt_logprobs", "not supported"),
+        ({"frequency_penalty": 5}, "frequency_penalty", "<= 2"),
+        ({"presence_penalty": -2.5}, "presence_penalty", ">= -2"),
+        ({"repetition_penalty": 0}, "repetition_penalty", "> 0"),
+        ({"min_p": 1.5}, "min_p", "<= 1"),
+        ({"seed": 2**63}, "seed", ""),
+        ({"seed": -(2**63) - 1}, "seed", ""),
+        ({"temperature": 2.5}, "temperature", "<= 2"),
+        ({"stream_options": {"include_usage": True}}, "stream_options", "without stream"),
+        ({"logprobs": 0}, "logprobs", "not supported"),
         ({"best_of": 3}, "best_of", "not supported"),
         ({"logprobs": 1}, "logprobs", "not supported"),
         ({"echo": True}, "echo", "not supported"),
@@ -138,6 +158,40 @@ def test_another_model_is_not_there(served):
 def test_unknown_fields_are_ignored_as_in_vllm(served):
     known = served.complete(user="me", tools=[], presence_penalty=1.5, top_k=3, foo={"a": [1]})
     assert known.status == 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "param"),
+    [
+        ({"tools": [{"type": "function", "function": {"name": "add"}}]}, "tools"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"logprobs": True}, "logprobs"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+    ],
+)
+def test_what_a_chat_cannot_have_is_refused(served, changes, param):
+    body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 2}
+    answer = served.ask("POST", "/v1/chat/completions", body | changes)
+    assert (answer.status, answer.error["param"]) == (400, param)
+    unused = {"tools": [{"type": "function"}], "tool_choice": "none"}
+    assert served.ask("POST", "/v1/chat/completions", body | unused).status == 200
+
+
+def test_numbers_may_be_texts_and_whole_floats_as_in_vllm(served):
+    answer = served.complete(max_tokens="5", min_tokens=5.0, ignore_eos="true", temperature="0.5")
+    assert answer.json()["usage"]["completion_tokens"] == 5
+
+
+@pytest.mark.parametrize("prompt", ["x", ["x", "y"], [[1, 2], [3]]])
+def test_n_makes_so_many_choices_of_each_prompt(served, prompt):
+    one = served.complete(prompt=prompt, max_tokens=3, ignore_eos=True).json()
+    three = served.complete(prompt=prompt, max_tokens=3, ignore_eos=True, n=3).json()
+    assert [each["index"] for each in three["choices"]] == list(range(3 * len(one["choices"])))
+    assert three["usage"]["prompt_tokens"] == one["usage"]["prompt_tokens"]
+    assert three["usage"]["completion_tokens"] == 3 * one["usage"]["completion_tokens"]
+    chat = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 3, "n": 2}
+    answer = served.ask("POST", "/v1/chat/completions", chat)
+    assert len(answer.json()["choices"]) == 2
 
 
 def test_a_body_must_say_that_it_is_json(served):

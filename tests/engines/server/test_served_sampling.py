@@ -35,7 +35,7 @@ TINY = {
         ("greedy", {"temperature": 0, "top_p": 0.5, "seed": 3}, None),
         ("greedy", {"temperature": 1e-9}, None),
         ("greedy", {"temperature": 0.5}, Sampling(0.5)),
-        ("greedy", {"temperature": 1e300}, Sampling(100.0)),
+        ("greedy", {"temperature": "2"}, Sampling(2.0)),
         (
             "greedy",
             {"temperature": 1, "top_k": -1, "top_p": 0.9, "seed": -1},

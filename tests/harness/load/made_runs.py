@@ -5,6 +5,7 @@ from small import schedule
 
 from engines.openai.capture import Recording
 from engines.openai.outcome import Outcome
+from engines.openai.response import CountSource
 from engines.openai.responses import Responses
 from harness.load.observed import Observed
 from harness.load.task import Asked
@@ -50,8 +51,11 @@ def run(late_ms, *, late_streams=(), stops=(), clients=1):
             outcome,
             np.ones(STREAMS, np.int8),
             counts,
+            np.full(STREAMS, CountSource.USAGE, np.int8),
             counts,
             counts,
+            counts,
+            moments[:, 0],
             counts * 0,
             counts * 0,
             moments.ravel(),

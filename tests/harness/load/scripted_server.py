@@ -152,6 +152,13 @@ class Script:
         answer.end(await self.tokens(answer))
         return True
 
+    async def uncounted(self, answer: Answer) -> bool:
+        """No usage, though it was asked for."""
+        await self.tokens(answer)
+        answer.chunk(answer.event("[DONE]"))
+        answer.writer.write(b"0\r\n\r\n")
+        return True
+
     async def held(self, answer: Answer) -> bool:
         """One that begins, and ends once it is let go."""
         answer.writer.write(EVENTS.encode())

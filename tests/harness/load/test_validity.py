@@ -6,7 +6,8 @@ import pytest
 from small import process, schedule
 
 from engines.openai.capture import Recording
-from engines.openai.outcome import NOT_ATTEMPTED, Outcome
+from engines.openai.outcome import NOT_ATTEMPTED, WHOLE, Outcome
+from engines.openai.response import CountSource
 from engines.openai.responses import Responses
 from harness.load.measure import Wanted, measure
 from harness.load.observed import Observed
@@ -57,15 +58,23 @@ def paused(seconds):
     return health(1, collector=msgspec.structs.replace(collector, max_pause_seconds=seconds))
 
 
-def observed(count=100, late_seconds=0.0, outcomes=(), clients=(), deaths=(), **changes):
-    """Requests at a constant rate, two tokens each, sent so late; all completed but some."""
+def observed(
+    count=100, late_seconds=0.0, outcomes=(), clients=(), deaths=(), contradicted=(), **changes
+):
+    """Requests at a constant rate, two tokens each, sent so late; all completed but some.
+
+    ``contradicted``: what usage says of the first ones, of which two token ids came.
+    """
     made = schedule([2] * count, arrival_seconds=np.arange(count) * GAP_SECONDS)
     due = 10**9 + np.rint(made.arrival_seconds * 1e9).astype(np.int64)
     sent = due + np.broadcast_to(np.rint(np.multiply(late_seconds, 1e9)), count).astype(np.int64)
     outcome = np.full(count, Outcome.COMPLETED, np.int8)
     outcome[: len(outcomes)] = outcomes
-    done = outcome == Outcome.COMPLETED
+    done = np.isin(outcome, WHOLE)
     numbers = np.full(count, 2, np.int64)
+    usage, num_ids = numbers.copy(), numbers * 0
+    usage[: len(contradicted)] = contradicted
+    num_ids[: len(contradicted)] = 2
     return Observed(
         schedule=made,
         asked=Asked(url="http://h", model="m"),
@@ -85,12 +94,15 @@ def observed(count=100, late_seconds=0.0, outcomes=(), clients=(), deaths=(), **
             outcome,
             np.where(done, 1, -1).astype(np.int8),
             numbers,
+            np.full(count, CountSource.USAGE, np.int8),
+            usage,
             numbers,
             numbers,
-            numbers * 0,
+            sent + MS,
+            num_ids,
             numbers * 0,
             np.stack([sent + MS, sent + 31 * MS], 1).ravel(),
-            np.zeros(0, np.int32),
+            np.zeros(int(num_ids.sum()), np.int32),
             np.zeros(0, np.uint8),
             {},
         ),
@@ -121,6 +133,8 @@ HONEST = {
     "a moment": observed(clients=[health(seconds=0.4, cpu_share=1.0, lag_p99=1.0)]),
     "collector": observed(clients=[paused(0.99 * MAX_PAUSE_SECONDS)]),
     "a failure": observed(outcomes=[Outcome.RESET]),
+    "a contradiction": observed(contradicted=[3, 2]),
+    "a context's end": observed(outcomes=[Outcome.CONTEXT_FULL] * 100),
 }
 DISHONEST = {
     "completed": observed(outcomes=[Outcome.REFUSED] * 100),
@@ -133,7 +147,7 @@ DISHONEST = {
     "core": observed(clients=[health(0), health(1, waited_share=1.01 * MAX_WAITED_SHARE)]),
     "loop lag": observed(clients=[health(0), health(1, lag_p90=1.01 * LAG)]),
     "collector": observed(clients=[health(0), paused(1.01 * MAX_PAUSE_SECONDS)]),
-    "token count": observed(outcomes=[Outcome.COUNT_MISMATCH]),
+    "token count": observed(contradicted=[3, 1]),
 }
 
 
@@ -165,7 +179,7 @@ def test_the_share_that_may_fail_is_a_choice():
     assert broken(observed(outcomes=[Outcome.REFUSED]), Wanted(max_error_rate=0)) == ["failed"]
 
 
-@pytest.mark.parametrize("outcome", [each for each in Outcome if each is not Outcome.COMPLETED])
+@pytest.mark.parametrize("outcome", [each for each in Outcome if each not in WHOLE])
 def test_whatever_is_not_completed_is_a_failure_or_was_not_attempted(outcome):
     result = measure(observed(outcomes=[outcome] * 50), "small", 0, ANYTHING)
     attempted = 50 if outcome in NOT_ATTEMPTED else 100

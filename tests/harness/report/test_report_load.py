@@ -96,6 +96,7 @@ VALID = LoadResult(
     prompt_tokens=48_000,
     server_collections={'gcbench:gc_collections_total{generation="2",process="engine"}': 3.0},
     scrapes=[],
+    counted_by={"token_ids": 1000},
     notes=[],
 )
 INVALID = msgspec.structs.replace(
@@ -107,6 +108,7 @@ INVALID = msgspec.structs.replace(
     messages={"rate_limited": ["status 429: slow \x1b[31mdown"]},
     broken=[Finding(rule="CPU", limit="0.8 of a core", sentence=BROKEN)],
     server_collections={},
+    counted_by={"usage": 980, "unknown": 8},
     notes=["Other guests of this machine's host took 1% of its cores' time."],
 )
 
