@@ -262,6 +262,15 @@ def pinned_vllm() -> str:
     return VLLM.PINNED
 
 
+@pytest.fixture(scope="session")
+def pinned_sglang() -> str:
+    """The pinned release of SGLang and its environment, made where they are not there yet."""
+    from engines.sglang.releases import SGLANG
+
+    SGLANG.prepare_release(SGLANG.PINNED, print)
+    return SGLANG.PINNED
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's Chromium; tests are skipped where there is none.

@@ -53,7 +53,7 @@ MAY_LOAD_HEAVY = (
     "engines.builtin.worker",
     "engines.builtin.representations",
     "engines.builtin.transport.gloo",
-    "engines.sglang.empty_model",
+    "engines.sglang.no_model",
     "engines.vllm.core_here",
     "engines.vllm.dialect",
     "engines.vllm.empty_model",

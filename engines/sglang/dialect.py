@@ -21,7 +21,7 @@ _MARGIN = 8
 """Tokens that a step under way may write past a request's last."""
 
 
-def num_kv_tokens(config: EngineConfig) -> int:
+def pool_tokens(config: EngineConfig) -> int:
     """Tokens of the KV cache: as many as were asked for, or more than ever fill it.
 
     A full one makes releases up to 0.5.5 evict in each step, which then costs a quarter more.
@@ -32,10 +32,10 @@ def num_kv_tokens(config: EngineConfig) -> int:
 
 def write_model(folder: Path, config: EngineConfig) -> None:
     """The config of a model as small as can be; it has no weights."""
-    from engines.sglang.empty_model import ARCHITECTURE
+    from engines.sglang.no_model import MODEL_CLASS
 
     model = {
-        "architectures": [ARCHITECTURE],
+        "architectures": [MODEL_CLASS],
         "model_type": "llama",
         "hidden_size": 16,
         "intermediate_size": 16,
@@ -77,7 +77,7 @@ def server_args(config: EngineConfig, model: Path) -> Any:
         "page_size": 1,
         "context_length": config.max_model_len + _MARGIN,
         "max_running_requests": config.max_num_seqs,
-        "max_total_tokens": num_kv_tokens(config),
+        "max_total_tokens": pool_tokens(config),
         "chunked_prefill_size": config.max_num_batched_tokens,
         "max_prefill_tokens": config.max_num_batched_tokens,
         "disable_radix_cache": not config.enable_prefix_caching,
@@ -91,9 +91,9 @@ def scheduler(args: Any) -> Any:
     from sglang.srt.managers import scheduler as module
     from sglang.srt.server_args import PortArgs
 
-    from engines.sglang.empty_model import register
+    from engines.sglang.no_model import register_no_model
 
-    register()
+    register_no_model()
     ports = PortArgs.init_new(args)
     if hasattr(args, "resolve_in_place"):  # from 0.5.20 on arguments are published, once resolved
         args.resolve_in_place()

@@ -26,7 +26,7 @@ class Driver(Adapter):
         super().__init__(config)
         import_host_path()
         from engines.sglang import dialect
-        from engines.sglang.forward_thread import keep_from_starting, take_over
+        from engines.sglang.forward_thread import keep_from_starting, stand_in
         from engines.sglang.tokens import ScriptedRunner
 
         self._dialect = dialect
@@ -42,7 +42,7 @@ class Driver(Adapter):
         self._runner = ScriptedRunner(config)
         worker = self.scheduler.tp_worker
         self._runner.take_over(getattr(worker, "worker", worker).model_runner)
-        take_over(worker)
+        stand_in(worker)
         self._run_batch = self.scheduler.run_batch
         self.scheduler.run_batch = self._run
         self._received: list[Any] = []

@@ -37,7 +37,7 @@ def keep_from_starting() -> None:
         client.forward_thread_func = lambda _: None
 
 
-def take_over(worker: Any) -> None:
+def stand_in(worker: Any) -> None:
     """Stand in for the thread of a worker that has one."""
     if (thread := getattr(worker, "forward_thread", None)) is not None:
         thread.join()

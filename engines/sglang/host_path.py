@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import ClassVar
 
 from engines.adapted import AdaptedEngine
+from engines.adapter import NewTokens
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.prepared.launch import launch_prepared, prepare_once
 from engines.protocol import ContradictionError, EngineConfig, EngineState, Launch, Releases, Traits
-from engines.sglang.dialect import LOOPS, num_kv_tokens
+from engines.sglang.dialect import LOOPS, pool_tokens
 from engines.sglang.driver import Driver
-from engines.sglang.read_back import engine_state
+from engines.sglang.read_back import scheduler_state
 from engines.sglang.releases import SGLANG
 
 _WAYS: tuple[dict[str, str | int], ...] = (
@@ -21,7 +22,7 @@ _WAYS: tuple[dict[str, str | int], ...] = (
 )
 
 
-class HostPathEngine(AdaptedEngine):
+class SglangHostPath(AdaptedEngine):
     """Scheduler, batches, radix cache, KV allocators and event loop of SGLang, in one process.
 
     Ours are the tokens, which come in the place of the model runner's forward pass and sampler.
@@ -70,7 +71,7 @@ class HostPathEngine(AdaptedEngine):
             raise ContradictionError(
                 "several tokens per step: sglang-hostpath does not speculate; leave acceptance out"
             )
-        if (room := num_kv_tokens(config)) < config.max_model_len + 8:
+        if (room := pool_tokens(config)) < config.max_model_len + 8:
             raise ValueError(
                 f"--axis num-gpu-blocks-override={room}: SGLang's pages hold a token each here, "
                 f"and a request has up to {config.max_model_len}; give more"
@@ -103,6 +104,13 @@ class HostPathEngine(AdaptedEngine):
             self._driver.end_request(request_index)
         super().abort_request(request_index)
 
+    def _without_aborted(self, made: NewTokens) -> NewTokens:
+        """What is made for others; overlapped, 0.4.6 speaks of one once more after its end."""
+        gone = self._runs_on.copy()
+        kept = super()._without_aborted(made)
+        self._runs_on = gone
+        return kept
+
     def read_back(self) -> EngineState:
         """What the scheduler and its parts turned out to be."""
-        return engine_state(self._config, self._driver.scheduler)
+        return scheduler_state(self._config, self._driver.scheduler)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from engines.protocol import EngineConfig, EngineState, Setting
-from engines.sglang.dialect import num_kv_tokens
+from engines.sglang.dialect import pool_tokens
 
 
-def engine_state(config: EngineConfig, scheduler: Any) -> EngineState:
+def scheduler_state(config: EngineConfig, scheduler: Any) -> EngineState:
     """The switches that decide what a step costs, beside what was asked for."""
     args = scheduler.server_args
     worker = getattr(scheduler.tp_worker, "worker", scheduler.tp_worker)
@@ -32,7 +32,7 @@ def engine_state(config: EngineConfig, scheduler: Any) -> EngineState:
     asked: dict[str, Setting] = {
         "output_processing": config.output_processing,
         "enable_prefix_caching": config.enable_prefix_caching,
-        "num_kv_tokens": num_kv_tokens(config),
+        "num_kv_tokens": pool_tokens(config),
         "page_size": 1,
         "max_num_seqs": config.max_num_seqs,
         "max_num_batched_tokens": config.max_num_batched_tokens,

@@ -4,11 +4,11 @@ from typing import Any
 
 import torch
 
-ARCHITECTURE = "LlamaForCausalLM"
+MODEL_CLASS = "LlamaForCausalLM"
 """A name that no release decides a branch by."""
 
 
-class EmptyModel(torch.nn.Module):
+class NoModel(torch.nn.Module):
     """What SGLang's loader wants of a model, without a weight."""
 
     def __init__(self, config: Any, quant_config: Any = None, prefix: str = "") -> None:
@@ -20,8 +20,8 @@ class EmptyModel(torch.nn.Module):
         raise NotImplementedError
 
 
-def register() -> None:
+def register_no_model() -> None:
     """Have SGLang find it in the place of one of its own models."""
     from sglang.srt.models.registry import ModelRegistry
 
-    ModelRegistry.models[ARCHITECTURE] = EmptyModel
+    ModelRegistry.models[MODEL_CLASS] = NoModel
