@@ -42,14 +42,14 @@ def write_model(folder: Path, config: EngineConfig) -> None:
         "num_hidden_layers": 1,
         "num_attention_heads": 1,
         "num_key_value_heads": 1,
-        "vocab_size": VOCAB_SIZE,
+        "vocab_size": max(VOCAB_SIZE, config.vocab_size),  # what is beyond ends a request
         "max_position_embeddings": config.max_model_len + _MARGIN,
         "rms_norm_eps": 1e-5,
         "hidden_act": "silu",
         "torch_dtype": "bfloat16",
         "tie_word_embeddings": False,
         "bos_token_id": None,
-        "eos_token_id": max(config.eos_token_id, 0),
+        "eos_token_id": None,  # a request that heeds it has it among its stop tokens
     }
     (folder / "config.json").write_text(json.dumps(model))
 
@@ -142,16 +142,21 @@ class _Sender:
         self.send_pyobj = give
 
 
-def request(name: int, prompt_token_ids: Int32Array, params: SamplingParams) -> Any:
-    """As the tokenizer's process sends it."""
+def request(
+    name: int, prompt_token_ids: Int32Array, params: SamplingParams, eos_token_id: int
+) -> Any:
+    """As the tokenizer's process sends it; ``eos_token_id`` -1 for none."""
     from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
     from sglang.srt.sampling.sampling_params import SamplingParams as TheirParams
 
+    stops = list(params.stop_token_ids)
+    if not params.ignore_eos and eos_token_id >= 0:
+        stops.append(eos_token_id)
     theirs = TheirParams(
         max_new_tokens=params.max_tokens,
         temperature=0.0,
-        ignore_eos=params.ignore_eos,
-        stop_token_ids=list(params.stop_token_ids) or None,
+        ignore_eos=not stops,  # SGLang then heeds no stop token at all
+        stop_token_ids=stops or None,
     )
     theirs.normalize(None)
     annotation = TokenizedGenerateReqInput.__annotations__["input_ids"]

@@ -10,6 +10,7 @@ from typing import Any
 from engines.adapter import Adapter, NewTokens
 from engines.private_folder import private_folder
 from engines.protocol import EngineConfig, FinishReason, Int32Array, SamplingParams
+from engines.scripted_clock import script_clock
 from engines.sglang.shims import import_host_path
 
 _REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH, "abort": FinishReason.ABORT}
@@ -48,6 +49,8 @@ class Driver(Adapter):
         self._received: list[Any] = []
         self._sent: list[Any] = []
         self._unfinished: set[int] = set()
+        # By the time that has passed it looks after sessions and writes its counters.
+        self._pass_on = script_clock("sglang", "time", "monotonic", "perf_counter")
         self._turns = dialect.turns(self.scheduler, self._take, self._sent.append)
 
     def _take(self) -> list[Any]:
@@ -67,25 +70,41 @@ class Driver(Adapter):
                 "sglang-hostpath runs without sampler and tokenizer: leave min_tokens and stop "
                 "strings out"
             )
-        self._received.append(self._dialect.request(request, prompt_token_ids, params))
+        eos = self.config.eos_token_id
+        self._received.append(self._dialect.request(request, prompt_token_ids, params, eos))
         self._runner.admit(request, len(prompt_token_ids))
         self._unfinished.add(request)
 
-    def end_request(self, request: int) -> None:
+    def abort_request(self, request: int) -> None:
         """Have SGLang told that nobody wants it any more."""
         self._received.append(self._dialect.abort(request))
         self._unfinished.discard(request)
 
     def step(self) -> NewTokens | None:
         """A turn of the event loop; in an overlapped one outputs are those of the turn before."""
+        self._pass_on()
         next(self._turns)
         made = [each for each in map(_new_tokens, self._sent) if each is not None]
         self._sent.clear()
         for each in made:
+            if not self._unfinished.issuperset(each.requests):
+                self._drop_ended(each)
             for request in each.finished:
                 self._unfinished.discard(request)
                 self._runner.forget(request)
         return made[0] if len(made) == 1 else _together(made)
+
+    def _drop_ended(self, made: NewTokens) -> None:
+        """Take out requests of which SGLang speaks once more, as its tokenizer manager does."""
+        kept = [request in self._unfinished for request in made.requests]
+        kept_ends = [request in self._unfinished for request in made.finished]
+        for rows, are_kept in (
+            (made.requests, kept),
+            (made.tokens, kept),
+            (made.finished, kept_ends),
+            (made.finish_reasons, kept_ends),
+        ):
+            rows[:] = compress(rows, are_kept)  # type: ignore[index]
 
     def has_unfinished_requests(self) -> bool:
         """Whether a request waits for a token."""

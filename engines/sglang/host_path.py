@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 from engines.adapted import AdaptedEngine
-from engines.adapter import NewTokens
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.prepared.launch import launch_prepared, prepare_once
 from engines.protocol import ContradictionError, EngineConfig, EngineState, Launch, Releases, Traits
@@ -97,19 +96,6 @@ class SglangHostPath(AdaptedEngine):
     def prepare(release: str) -> None:
         """As `prepare_once`."""
         prepare_once(SGLANG, release)
-
-    def abort_request(self, request_index: int) -> None:
-        """End it; what SGLang still says of it is dropped."""
-        if request_index in self._held:
-            self._driver.end_request(request_index)
-        super().abort_request(request_index)
-
-    def _without_aborted(self, made: NewTokens) -> NewTokens:
-        """What is made for others; overlapped, 0.4.6 speaks of one once more after its end."""
-        gone = self._runs_on.copy()
-        kept = super()._without_aborted(made)
-        self._runs_on = gone
-        return kept
 
     def read_back(self) -> EngineState:
         """What the scheduler and its parts turned out to be."""

@@ -17,7 +17,7 @@ def scheduler_state(config: EngineConfig, scheduler: Any) -> EngineState:
         "output_processing": "overlapped" if scheduler.enable_overlap else "inline",
         "forward_thread": "counted" if hasattr(scheduler.tp_worker, "forward_thread") else "none",
         "prefix_cache": _class_name(cache),
-        "enable_prefix_caching": not bool(cache.disable),
+        "enable_prefix_caching": not getattr(cache, "disable", True),
         "num_kv_tokens": int(scheduler.max_total_num_tokens),
         "page_size": int(scheduler.page_size),
         "max_num_seqs": int(scheduler.max_running_requests),
