@@ -17,7 +17,7 @@ LOOPS = {"inline": "event_loop_normal", "overlapped": "event_loop_overlap"}
 VOCAB_SIZE = 50_257
 """GPT-2's, as that of the other engines without a model."""
 
-_MARGIN = 8
+MARGIN = 8
 """Tokens that a step under way may write past a request's last."""
 
 
@@ -26,7 +26,7 @@ def pool_tokens(config: EngineConfig) -> int:
 
     A full one makes releases up to 0.5.5 evict in each step, which then costs a quarter more.
     """
-    longest = config.max_num_seqs * (config.max_model_len + _MARGIN)
+    longest = config.max_num_seqs * (config.max_model_len + MARGIN)
     return config.num_gpu_blocks_override or 6 * longest + 4096
 
 
@@ -43,7 +43,7 @@ def write_model(folder: Path, config: EngineConfig) -> None:
         "num_attention_heads": 1,
         "num_key_value_heads": 1,
         "vocab_size": max(VOCAB_SIZE, config.vocab_size),  # what is beyond ends a request
-        "max_position_embeddings": config.max_model_len + _MARGIN,
+        "max_position_embeddings": config.max_model_len + MARGIN,
         "rms_norm_eps": 1e-5,
         "hidden_act": "silu",
         "torch_dtype": "bfloat16",
@@ -75,7 +75,7 @@ def server_args(config: EngineConfig, model: Path) -> Any:
         "random_seed": 1,
         "stream_interval": 1,
         "page_size": 1,
-        "context_length": config.max_model_len + _MARGIN,
+        "context_length": config.max_model_len + MARGIN,
         "max_running_requests": config.max_num_seqs,
         "max_total_tokens": pool_tokens(config),
         "chunked_prefill_size": config.max_num_batched_tokens,

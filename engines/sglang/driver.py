@@ -1,7 +1,6 @@
 """SGLang's scheduler in this process, turned step by step."""
 
 import shutil
-from collections.abc import Mapping
 from itertools import compress, repeat
 from operator import is_not, itemgetter
 from pathlib import Path
@@ -87,11 +86,11 @@ class Driver(Adapter):
         made = [each for each in map(_new_tokens, self._sent) if each is not None]
         self._sent.clear()
         for each in made:
+            for request in each.finished:
+                self._runner.forget(request)
             if not self._unfinished.issuperset(each.requests):
                 self._drop_ended(each)
-            for request in each.finished:
-                self._unfinished.discard(request)
-                self._runner.forget(request)
+            self._unfinished.difference_update(each.finished)
         return made[0] if len(made) == 1 else _together(made)
 
     def _drop_ended(self, made: NewTokens) -> None:
@@ -109,10 +108,6 @@ class Driver(Adapter):
     def has_unfinished_requests(self) -> bool:
         """Whether a request waits for a token."""
         return bool(self._unfinished)
-
-    def scheduler_stats(self) -> Mapping[str, int]:
-        """None: SGLang counts for its logs alone."""
-        return {}
 
     def shutdown(self) -> None:
         """Remove the model's folder; SGLang's sockets and groups end with the process."""

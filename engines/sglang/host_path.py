@@ -8,7 +8,7 @@ from engines.adapted import AdaptedEngine
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.prepared.launch import launch_prepared, prepare_once
 from engines.protocol import ContradictionError, EngineConfig, EngineState, Launch, Releases, Traits
-from engines.sglang.dialect import LOOPS, pool_tokens
+from engines.sglang.dialect import LOOPS, MARGIN, pool_tokens
 from engines.sglang.driver import Driver
 from engines.sglang.read_back import scheduler_state
 from engines.sglang.releases import SGLANG
@@ -70,7 +70,7 @@ class SglangHostPath(AdaptedEngine):
             raise ContradictionError(
                 "several tokens per step: sglang-hostpath does not speculate; leave acceptance out"
             )
-        if (room := pool_tokens(config)) < config.max_model_len + 8:
+        if (room := pool_tokens(config)) < config.max_model_len + MARGIN:
             raise ValueError(
                 f"--axis num-gpu-blocks-override={room}: SGLang's pages hold a token each here, "
                 f"and a request has up to {config.max_model_len}; give more"
