@@ -1,4 +1,4 @@
-"""The thread that up to 0.5.3 runs the forward pass of an overlapped step, done without it.
+"""SGLang's threads, done without: above all the one that up to 0.5.3 forwards overlapped steps.
 
 What it does is counted where it is done, and nobody has to ask when: a step is forwarded as soon
 as it is put into the thread's queue.
@@ -30,11 +30,22 @@ class _AtOnce:
         return self._put.popleft()
 
 
+_THREADS = (
+    ("managers.tp_worker_overlap_thread", "TpModelWorkerClient", "forward_thread_func"),
+    # Watchdogs: they look for a step that hangs, and nothing of a process with threads is told.
+    ("managers.scheduler", "Scheduler", "watchdog_thread"),
+    ("utils.watchdog", "WatchdogRaw", "_watchdog_thread"),
+)
+"""What SGLang's threads run, by module, class and method; each release has some of them."""
+
+
 def keep_from_starting() -> None:
-    """Have the thread of a release that has one end as soon as it starts."""
-    with suppress(ModuleNotFoundError):
-        client = import_module("sglang.srt.managers.tp_worker_overlap_thread").TpModelWorkerClient
-        client.forward_thread_func = lambda _: None
+    """Have the threads of a release end as soon as they start."""
+    for module, kind, method in _THREADS:
+        with suppress(ModuleNotFoundError):
+            found = getattr(import_module(f"sglang.srt.{module}"), kind, None)
+            if hasattr(found, method):
+                setattr(found, method, lambda _: None)
 
 
 def stand_in(worker: Any) -> None:
