@@ -25,7 +25,7 @@ COUNTING := tests/gcbench tests/harness/collector \
 BY_FOLDER := --dist loadscope $(if $(filter auto,$(JOBS)),--numprocesses 3)
 NONE_CHOSEN := 5
 
-.PHONY: install compare asv nightly vllm test deep torture gpu-check lint typecheck check figures \
+.PHONY: install compare asv nightly sglang vllm test deep torture gpu-check lint typecheck check figures \
         docs clean
 install:
 	@.ci/install "$(PYTHON)" "$(VENV)" "$(TORCH)"
@@ -42,8 +42,8 @@ asv: install
 nightly: install
 	@$(BIN)/gcbench nightly --results results $(ARGS)
 
-vllm: install
-	@$(BIN)/gcbench releases vllm --prepare
+sglang vllm: install
+	@$(BIN)/gcbench releases $@ --prepare
 
 test: install
 ifneq ($(findstring tests/,$(ARGS)),)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engines.vllm.environment import base_interpreter
+from engines.vllm.releases import VLLM
 from engines.vocabulary import SHIPPED_TOKENIZER
 
 VLLM_BENCH = """
@@ -332,7 +332,7 @@ def found(vllm_python: str, guidellm_python: str, aiperf_python: str) -> dict[st
     """Those whose Python was named, gcbench first; of vLLM the environment of ``make vllm``."""
     generators: dict[str, Generator] = {"gcbench load": gcbench}
     for name, make, python in (
-        ("vllm bench serve", vllm, vllm_python or base_interpreter()),
+        ("vllm bench serve", vllm, vllm_python or VLLM.base_interpreter()),
         ("guidellm", guidellm, guidellm_python),
         ("aiperf", aiperf, aiperf_python),
     ):

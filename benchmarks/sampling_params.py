@@ -26,7 +26,7 @@ from typing import Any
 from packaging.version import Version
 
 from engines.vllm.launch import launch_vllm
-from engines.vllm.releases import OLDEST_RELEASE
+from engines.vllm.releases import VLLM
 from harness.machine.describe import code_identity
 
 _ROOT = Path(__file__).parents[1]
@@ -41,7 +41,7 @@ print(json.dumps({"bytes": len(data), "fields": pickle_fields(data)}))
 
 def of_release(release: str) -> dict[str, int]:
     """Bytes in all, of names, of framing, and of the values."""
-    if Version(release) >= Version(OLDEST_RELEASE):
+    if Version(release) >= Version(VLLM.project.oldest):
         where = launch_vllm("", release)
         said = _ask(where.interpreter, {**where.environment, "VLLM_LOGGING_LEVEL": "ERROR"})
     else:

@@ -99,6 +99,7 @@ ENGINES = Registry(
     {
         "builtin": "engines.builtin.engine:Engine",
         "vllm-hostpath": "engines.vllm.host_path:HostPathEngine",
+        "sglang-hostpath": "engines.sglang.host_path:SglangHostPath",
         "vllm": "engines.vllm.in_process:InProcessEngine",
     },
     group="gcbench.engines",

@@ -70,7 +70,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     engine: Annotated[
         str,
         Axis(
-            "builtin, vllm-hostpath (vLLM without its model), vllm (all of it) or one of yours.",
+            "builtin; vllm-hostpath, sglang-hostpath (all but the model); vllm; or one of yours.",
             is_silent=False,
             is_main=True,
         ),
@@ -78,7 +78,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     release: Annotated[
         str,
         Axis(
-            "Source trees that hold the engine's package, or prepared versions of vLLM.",
+            "Source trees that hold the engine's package, or prepared versions of vLLM or SGLang.",
             section="vLLM",
             is_main=True,
         ),

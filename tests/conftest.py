@@ -256,10 +256,19 @@ def fresh_interpreter() -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def pinned_vllm() -> str:
     """The pinned release of vLLM and its environment, made where they are not there yet."""
-    from engines.vllm.releases import PINNED, prepare_release
+    from engines.vllm.releases import VLLM
 
-    prepare_release(PINNED, print)
-    return PINNED
+    VLLM.prepare_release(VLLM.PINNED, print)
+    return VLLM.PINNED
+
+
+@pytest.fixture(scope="session")
+def pinned_sglang() -> str:
+    """The pinned release of SGLang and its environment, made where they are not there yet."""
+    from engines.sglang.releases import SGLANG
+
+    SGLANG.prepare_release(SGLANG.PINNED, print)
+    return SGLANG.PINNED
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ COUNTING = ("tests/gcbench", "tests/harness/collector", "tests/harness/trial")
 """Their tests count what their process does; one process each, which is sent nothing meanwhile."""
 
 APART = {
-    "vllm": ("tests/engines/vllm",),
+    "vllm": ("tests/engines/vllm", "tests/engines/sglang"),
     "kernels": ("tests/engines/model", "tests/gpu"),
     "engines": ("tests/engines",),
     "commands": ("tests/harness/cli",),

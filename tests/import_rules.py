@@ -46,13 +46,14 @@ ROOMS = (
 ENTRIES = (("gcbench.__main__", "harness.__main__"), ("gcbench.verbs", "harness.verbs.api"))
 """The imports by which a small package that everybody may load starts the rest."""
 
-HEAVY = {"torch", "triton", "vllm", "aiohttp"}
+HEAVY = {"torch", "triton", "sglang", "vllm", "aiohttp"}
 MAY_LOAD_HEAVY = (
     "engines.builtin.device",
     "engines.builtin.model",
     "engines.builtin.worker",
     "engines.builtin.representations",
     "engines.builtin.transport.gloo",
+    "engines.sglang.no_model",
     "engines.vllm.core_here",
     "engines.vllm.dialect",
     "engines.vllm.empty_model",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ROOT / "engines" / "vllm" / "packages.py"
+PACKAGES = ROOT / "engines" / "prepared" / "packages.py"
 THIS = f"{sys.version_info[0]} {sys.version_info[1]} 64 linux-{platform.machine()} 3.x"
 
 

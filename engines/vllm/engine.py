@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from engines.builtin.logprobs import parse_logprobs
 from engines.pickle_fields import pickle_fields
+from engines.prepared.launch import prepare_once
 from engines.private_folder import private_folder
 from engines.protocol import (
     PHASES,
@@ -17,6 +18,7 @@ from engines.protocol import (
     EngineDeadError,
     EngineState,
     Int32Array,
+    Releases,
     SamplingParams,
     StageCost,
     StageMeter,
@@ -30,10 +32,11 @@ from engines.vllm.device_log import DeviceLog
 from engines.vllm.features import features_of
 from engines.vllm.gate import Gate
 from engines.vllm.host_process import HERE
-from engines.vllm.launch import launch_vllm, prepare, releases
+from engines.vllm.launch import launch_vllm
 from engines.vllm.loop_front_end import LoopFrontEnd
 from engines.vllm.outputs import Outputs
 from engines.vllm.read_back import core_settings, core_settings_here, engine_state
+from engines.vllm.releases import VLLM
 from engines.vllm.scripted_time import script_time
 from engines.vllm.served import ServedFrontEnd
 from engines.vllm.settings import gate_path, set_environment
@@ -84,8 +87,6 @@ class VllmEngine:
     )
     own_values: Mapping[str, tuple[str, ...]] = {}
     shapes = (("", "per_request"),)
-    releases = staticmethod(releases)
-    prepare = staticmethod(prepare)
     launch = staticmethod(launch_vllm)
     stages: ClassVar = {
         "LLMEngine.step": "front end",
@@ -106,6 +107,16 @@ class VllmEngine:
         "Outputs.take": "client",
     }
     """Functions that begin a part of the step, of whatever release, by qualified name."""
+
+    @staticmethod
+    def releases() -> Releases:
+        """Those on the package index."""
+        return VLLM
+
+    @staticmethod
+    def prepare(release: str) -> None:
+        """As `prepare_once`."""
+        prepare_once(VLLM, release)
 
     def __init__(self, config: EngineConfig) -> None:
         config = set_up(config)

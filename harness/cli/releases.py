@@ -57,11 +57,12 @@ Examples:
 def releases(ctx: click.Context, /, *, prepare: bool, list_only: bool, **_: Any) -> None:
     """Measure the host path of ENGINE's releases VERSIONS, each in an environment of its own.
 
-    ENGINE is the name of one or of the package that it runs. vLLM's releases come from the package
-    index, those of an engine that says nothing of its releases are the tags of its repository, and
-    any other commit there can be named. What is made for a release is kept; one that cannot be had
-    or imported is named and left out. VERSIONS are releases, ranges of them (0.10.2..0.12.0, both
-    ends may be left out) or all; without any vLLM's pinned release is taken, or the newest tag.
+    ENGINE is the name of one or of the package that it runs. Releases of vLLM and SGLang come from
+    the package index, those of an engine that says nothing of its releases are the tags of its
+    repository, and any other commit there can be named. What is made for a release is kept; one
+    that cannot be had or imported is named and left out. VERSIONS are releases, ranges of them
+    (0.10.2..0.12.0, both ends may be left out) or all; without any the engine's pinned release is
+    taken, or the newest tag.
     """
     how, request = telling(ctx), asked(ReleasesRequest, ctx)
     if list_only:

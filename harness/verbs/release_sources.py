@@ -143,7 +143,7 @@ def engine_named(name: str) -> str:
     """
     for each in ENGINES.names():
         with suppress(ValueError):  # one that is broken is not meant
-            if name == each or ENGINES.load(each).package == name:
+            if name in (each, Path(ENGINES.load(each).package).name):
                 return each
     ENGINES.check(name)
     return name

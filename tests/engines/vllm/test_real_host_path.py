@@ -15,7 +15,7 @@ from examples import every, some
 from vllm_trials import TIMEOUT_SECONDS, cell, outputs, run, schedule, trial
 
 from engines.protocol import NOT_AS_DEPLOYED, FinishReason
-from engines.vllm.releases import layer
+from engines.vllm.releases import VLLM
 from harness.axes import Cell
 from harness.collector.policy import DEFAULT_THRESHOLDS
 from harness.collector.result import ProcessResult
@@ -231,7 +231,7 @@ PLANTED = {
 
 def test_work_planted_where_requests_are_added_is_in_their_cost_alone(tmp_path, plain, pinned_vllm):
     copy = tmp_path / "copy" / "vllm"
-    shutil.copytree(layer(pinned_vllm) / "vllm", copy)
+    shutil.copytree(VLLM.layer(pinned_vllm) / "vllm", copy)
     for name, line in PLANTED.items():
         text = (copy / name).read_text()
         assert text.count(line) == 1

@@ -9,16 +9,17 @@ import pytest
 from local_index import sdist, vllm_files, wheel
 
 from engines.cache import cache_root
-from engines.vllm.releases import ReleaseError, known_versions, layer, own_label, prepare_release
+from engines.prepared.cache import ReleaseError
+from engines.vllm.releases import VLLM
 
 pytestmark = pytest.mark.usefixtures("cache")
 ROOT = Path(__file__).parents[3]
 
 
 def refusal(release: str) -> str:
-    """The one sentence with which `prepare_release` refuses."""
+    """The one sentence with which `VLLM.prepare_release` refuses."""
     with pytest.raises(ReleaseError) as caught:
-        prepare_release(release, lambda said: None)
+        VLLM.prepare_release(release, lambda said: None)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -31,8 +32,8 @@ def left(cache: Path) -> set[str]:
 def test_a_prepared_release_is_what_python_imports(index, base):
     index.add("vllm-0.11.0.tar.gz", sdist("0.11.0", vllm_files()))
     said: list[str] = []
-    folder = prepare_release("0.11.0", said.append)
-    assert folder == layer("0.11.0") == layer("v0.11")
+    folder = VLLM.prepare_release("0.11.0", said.append)
+    assert folder == VLLM.layer("0.11.0") == VLLM.layer("v0.11")
     assert said == ["downloading vLLM 0.11.0 (0 MB)", "importing vLLM 0.11.0"]
     script = "import vllm, importlib.metadata as m; print(vllm.__file__, m.version('vllm'))"
     done = subprocess.run(
@@ -48,28 +49,28 @@ def test_a_prepared_release_is_what_python_imports(index, base):
 def test_byte_code_is_left_in_the_cache_whatever_the_shell_says(index, base, monkeypatch):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     index.add("vllm-0.11.0.tar.gz", sdist("0.11.0", vllm_files()))
-    folder = prepare_release("0.11.0", lambda said: None)
+    folder = VLLM.prepare_release("0.11.0", lambda said: None)
     assert list(folder.glob("vllm/engine/__pycache__/arg_utils.*.pyc"))
 
 
 def test_what_is_prepared_needs_no_network(index, base):
     index.add("vllm-0.11.0.tar.gz", sdist("0.11.0", vllm_files()))
-    prepare_release("0.11.0", lambda said: None)
+    VLLM.prepare_release("0.11.0", lambda said: None)
     index.requests.clear()
     said: list[str] = []
-    assert prepare_release("0.11.0", said.append) == layer("0.11.0")
+    assert VLLM.prepare_release("0.11.0", said.append) == VLLM.layer("0.11.0")
     assert said == index.requests == []
 
 
 def test_what_is_not_prepared_says_how(cache):
     with pytest.raises(ReleaseError, match=r"run gcbench releases vllm 0\.11\.2 --prepare"):
-        layer("0.11.2")
+        VLLM.layer("0.11.2")
 
 
 def test_a_release_without_sdist_comes_from_its_wheel(index, base):
     files = vllm_files(**{"vllm/_C.abi3.so": "machine code", "other/a.py": ""})
     index.add("vllm-0.15.0-cp38-abi3-manylinux1_x86_64.whl", wheel("vllm", "0.15.0", files))
-    folder = prepare_release("0.15.0", lambda said: None)
+    folder = VLLM.prepare_release("0.15.0", lambda said: None)
     assert (folder / "vllm-0.15.0.dist-info" / "METADATA").exists()
     assert not (folder / "vllm" / "_C.abi3.so").exists()
     assert not (folder / "other").exists()
@@ -78,7 +79,7 @@ def test_a_release_without_sdist_comes_from_its_wheel(index, base):
 def test_the_sdist_comes_before_the_wheel(index, base):
     index.add("vllm-0.11.0-cp38-abi3-manylinux1_x86_64.whl", wheel("vllm", "0.11.0", vllm_files()))
     index.add("vllm-0.11.0.tar.gz", sdist("0.11.0", vllm_files()))
-    prepare_release("0.11.0", lambda said: None)
+    VLLM.prepare_release("0.11.0", lambda said: None)
     assert not [name for name in index.requests if name.endswith(".whl")]
 
 
@@ -88,7 +89,7 @@ def test_a_download_cut_short_leaves_nothing(index, base, cache):
     assert "downloading vLLM 0.11.0 failed" in refusal("0.11.0")
     assert left(cache) == set()
     index.cut = ""
-    prepare_release("0.11.0", lambda said: None)
+    VLLM.prepare_release("0.11.0", lambda said: None)
     assert left(cache) == {"0.11.0"}
 
 
@@ -124,7 +125,7 @@ def test_an_unknown_version_names_the_nearest(index, base, cache):
     said = refusal("0.11.1")
     assert "did you mean 0.10.2, 0.11.0, 0.11.2, 0.12.0? (supported are 0.10.2 to 0.33.0)" in said
     assert left(cache) == set()
-    assert known_versions() == ["0.33.0", "0.12.0", "0.11.2", "0.11.0", "0.10.2"]
+    assert VLLM.known_versions() == ["0.33.0", "0.12.0", "0.11.2", "0.11.0", "0.10.2"]
 
 
 def test_no_network_and_a_cold_cache(cache, monkeypatch, tmp_path):
@@ -145,7 +146,7 @@ def test_pips_own_settings_name_the_index(index, base, monkeypatch, tmp_path, se
     monkeypatch.delenv("PIP_INDEX_URL")
     (tmp_path / "pip.conf").write_text(f"[{section}]\nindex-url = {index.url}\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
-    assert known_versions() == ["0.11.0"]
+    assert VLLM.known_versions() == ["0.11.0"]
 
 
 def test_further_sources_count(index, base, monkeypatch, tmp_path):
@@ -153,8 +154,8 @@ def test_further_sources_count(index, base, monkeypatch, tmp_path):
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "vllm-0.12.0.tar.gz").write_bytes(sdist("0.12.0", vllm_files()))
     monkeypatch.setenv("PIP_FIND_LINKS", f"{tmp_path / 'links'} {tmp_path / 'nowhere'}")
-    assert known_versions() == ["0.12.0", "0.11.0"]
-    prepare_release("0.12.0", lambda said: None)
+    assert VLLM.known_versions() == ["0.12.0", "0.11.0"]
+    VLLM.prepare_release("0.12.0", lambda said: None)
     assert (tmp_path / "links" / "vllm-0.12.0.tar.gz").exists(), "a user's file is not moved"
 
 
@@ -179,24 +180,25 @@ def test_killed_before_the_rename_it_is_done_again(index, base, cache):
     index.add("vllm-0.11.0.tar.gz", sdist("0.11.0", vllm_files()))
     script = (
         "import os, pathlib\n"
-        "from engines.vllm.releases import prepare_release\n"
+        "from engines.vllm.releases import VLLM\n"
         "pathlib.Path.rename = lambda self, target: os._exit(9)\n"
-        "prepare_release('0.11.0', print)"
+        "VLLM.prepare_release('0.11.0', print)"
     )
     killed = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False)
     assert killed.returncode == 9
     assert left(cache) == {".0.11.0.partial"}
     with pytest.raises(ReleaseError, match="not prepared"):
-        layer("0.11.0")
-    prepare_release("0.11.0", lambda said: None)
+        VLLM.layer("0.11.0")
+    VLLM.prepare_release("0.11.0", lambda said: None)
     assert left(cache) == {"0.11.0"}
 
 
 def test_a_second_process_waits_for_the_first(index, base):
     index.add("vllm-0.11.0.tar.gz", sdist("0.11.0", vllm_files()))
     script = (
-        "from engines.vllm.cache import only_writer\n"
-        "with only_writer(print):\n"
+        "from engines.prepared.cache import only_writer\n"
+        "from engines.vllm.releases import VLLM\n"
+        "with only_writer(VLLM.project, print):\n"
         "    print('held', flush=True)\n"
         "    input()"
     )
@@ -218,7 +220,7 @@ def test_a_second_process_waits_for_the_first(index, base):
                 assert index.requests == []
                 first.communicate("\n")
 
-        prepare_release("0.11.0", say)
+        VLLM.prepare_release("0.11.0", say)
     assert said[0].startswith("waiting")
     assert said[1:] == ["downloading vLLM 0.11.0 (0 MB)", "importing vLLM 0.11.0"]
 
@@ -228,12 +230,12 @@ def test_a_missing_package_is_named_and_adding_it_is_enough(index, base, cache):
     index.add("vllm-0.11.0.tar.gz", sdist("0.11.0", files))
     assert f"{base} -m pip install --no-deps not_here" in refusal("0.11.0")
     with pytest.raises(ReleaseError, match="not prepared"):
-        layer("0.11.0")
+        VLLM.layer("0.11.0")
     # As pip would have put it, for a base whose packages are elsewhere.
     (cache / "0.11.0" / "not_here").mkdir()
     (cache / "0.11.0" / "not_here" / "at_all.py").touch()
-    prepare_release("0.11.0", lambda said: None)
-    assert layer("0.11.0") == cache / "0.11.0"
+    VLLM.prepare_release("0.11.0", lambda said: None)
+    assert VLLM.layer("0.11.0") == cache / "0.11.0"
 
 
 @pytest.mark.parametrize(
@@ -281,4 +283,4 @@ def test_importing_releases_loads_nothing_heavy(fresh_interpreter):
 
 
 def test_the_label_of_a_version_is_its_spelling_on_the_index():
-    assert own_label("v0.11") == "0.11.0"
+    assert VLLM.own_label("v0.11") == "0.11.0"

@@ -6,7 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from engines.vllm.scripted_time import STEP_SECONDS, script_time
+from engines.scripted_clock import STEP_SECONDS
+from engines.vllm.scripted_time import script_time
 
 
 class Engine:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
+from engines.prepared.cache import ReleaseError
+from engines.prepared.unpack import unpack_archive
 from engines.release_names import is_range
-from engines.vllm.releases import OLDEST_RELEASE, PINNED, ReleaseError, check_version, within
-from engines.vllm.unpack import unpack_archive
+from engines.vllm.releases import VLLM
 
 RELEASES = st.builds("{}.{}.{}".format, st.just(0), st.integers(11, 40), st.integers(0, 3))
 
@@ -21,12 +22,12 @@ RELEASES = st.builds("{}.{}.{}".format, st.just(0), st.integers(11, 40), st.inte
 @given(st.sets(RELEASES, min_size=1), RELEASES)
 def test_a_release_is_known_or_its_neighbours_are_named(known, asked):
     if asked in known:
-        assert check_version(asked, sorted(known)) == asked
+        assert VLLM.check_version(asked, sorted(known)) == asked
         return
     below = [each for each in known if Version(each) < Version(asked)]
     above = [each for each in known if Version(each) > Version(asked)]
     with pytest.raises(ReleaseError) as caught:
-        check_version(asked, sorted(known))
+        VLLM.check_version(asked, sorted(known))
     nearest = str(caught.value).partition("did you mean ")[2].partition("?")[0].split(", ")
     if below:
         assert max(below, key=Version) in nearest
@@ -43,14 +44,14 @@ def test_a_release_is_known_or_its_neighbours_are_named(known, asked):
         ("v0.11.2", "0.11.2"),
         ("0.12.0.post1", "0.12.0.post1"),
         ("1", "1.0.0"),
-        (OLDEST_RELEASE, OLDEST_RELEASE),
-        (PINNED, PINNED),
+        (VLLM.project.oldest, VLLM.project.oldest),
+        (VLLM.PINNED, VLLM.PINNED),
         ("0.11.0.1", "0.11.0.1"),
     ],
 )
 def test_a_version_is_spelled_as_on_the_index(text, spelled):
-    assert check_version(text) == spelled
-    assert check_version(text, [spelled]) == spelled
+    assert VLLM.check_version(text) == spelled
+    assert VLLM.check_version(text, [spelled]) == spelled
 
 
 @pytest.mark.parametrize(
@@ -65,10 +66,10 @@ def test_a_version_is_spelled_as_on_the_index(text, spelled):
 )
 @pytest.mark.parametrize("known", [[], ["0.9.0", "0.10.2rc1", "0.33.0"]])
 def test_what_is_not_supported_is_refused(text, why, known):
-    newest = "0.33.0" if known else f"{PINNED} and what newer ones the package index has"
+    newest = "0.33.0" if known else f"{VLLM.PINNED} and what newer ones the package index has"
     with pytest.raises(ReleaseError, match=why) as caught:
-        check_version(text, known)
-    assert f"supported are {OLDEST_RELEASE} to {newest}" in str(caught.value)
+        VLLM.check_version(text, known)
+    assert f"supported are {VLLM.project.oldest} to {newest}" in str(caught.value)
 
 
 KNOWN = ["0.9.2", "0.11.2", "0.10.0", "0.11.0", "0.10.1.1", "0.12.0", "0.10.1", "1.0.0"]
@@ -87,7 +88,7 @@ KNOWN = ["0.9.2", "0.11.2", "0.10.0", "0.11.0", "0.10.1.1", "0.12.0", "0.10.1", 
 )
 def test_a_range_is_the_releases_in_it(text, last_patches, releases):
     assert is_range(text)
-    assert within(text, KNOWN, last_patches=last_patches) == releases
+    assert VLLM.within(text, KNOWN, last_patches=last_patches) == releases
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_a_range_is_the_releases_in_it(text, last_patches, releases):
 )
 def test_a_range_that_is_none_is_refused(text, words):
     with pytest.raises(ValueError, match=words):
-        within(text, KNOWN)
+        VLLM.within(text, KNOWN)
 
 
 def test_a_version_or_a_path_is_no_range():
@@ -129,7 +130,7 @@ def test_no_archive_writes_outside_of_its_folder(members):
         before = set(root.rglob("*"))
         # A member that is a file and a folder is refused by the file system.
         with suppress(OSError):
-            unpack_archive(archive, "1", root / "layer")
+            unpack_archive(VLLM.project, archive, "1", root / "layer")
         layer = root / "layer"
         assert {p for p in root.rglob("*") if layer not in (p, *p.parents)} == before
         assert (root / "a.py").read_text() == "mine"

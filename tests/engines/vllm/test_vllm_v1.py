@@ -10,14 +10,14 @@ import v1_stages
 from vllm_trials import cell, run, schedule, trial
 
 from engines.registry import ENGINES
-from engines.vllm.releases import PINNED
+from engines.vllm.releases import VLLM
 from harness.trial.spec import Mode
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
 
 def bytecodes(engine: str) -> list[float]:
-    launch = ENGINES.load(engine).launch("", PINNED if engine != "builtin" else "")
+    launch = ENGINES.load(engine).launch("", VLLM.PINNED if engine != "builtin" else "")
     done = subprocess.run(
         [launch.interpreter, v1_stages.__file__, engine],
         cwd=Path(__file__).parents[3],

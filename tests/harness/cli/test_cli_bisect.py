@@ -14,8 +14,8 @@ from full_output import full_standard_output
 from scratch_repository import Repository, leave_git_alone
 from small import answer
 
+from engines.prepared.cache import ReleaseError
 from engines.vllm.host_path import HostPathEngine
-from engines.vllm.releases import ReleaseError
 from harness.cli.flags import asked
 from harness.cli.gate import gate
 from harness.cli.main import main
@@ -475,8 +475,8 @@ def releases(monkeypatch, bisect):
     def figure(release):
         return "100" if release in ("0.10.2", "0.11.0", "0.11.1") else "80"
 
-    monkeypatch.setattr("engines.vllm.releases.known_versions", lambda: known[::-1])
-    monkeypatch.setattr("engines.vllm.releases.prepare_release", prepare)
+    monkeypatch.setattr("engines.vllm.releases.VLLM.known_versions", lambda: known[::-1])
+    monkeypatch.setattr("engines.vllm.releases.VLLM.prepare_release", prepare)
     monkeypatch.setattr(HostPathEngine, "launch", staticmethod(lambda _python, _release: None))
     bisect.machine = Machine(figure)
     return prepared

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from scratch_repository import Repository, leave_git_alone
 
-from engines.vllm.releases import layer
+from engines.vllm.releases import VLLM
 from harness.cli.main import main
 from harness.explain.result import ExplainResult, GrowthBody
 
@@ -196,7 +196,7 @@ Scheduler.schedule = planted_schedule
 @pytest.mark.slow
 def test_what_a_tree_has_more_than_a_release_is_the_first_row(pinned_vllm, explain, tmp_path):
     tree, table = tmp_path / "tree", tmp_path / "table.md"
-    shutil.copytree(layer(pinned_vllm) / "vllm", tree / "vllm")
+    shutil.copytree(VLLM.layer(pinned_vllm) / "vllm", tree / "vllm")
     with (tree / "vllm" / "v1" / "core" / "sched" / "scheduler.py").open("a") as file:
         file.write(PLANTED_IN_VLLM)
     wanted = ["--engine", "vllm-hostpath", "--release", f"{pinned_vllm},{tree},0.9.1"]
@@ -218,16 +218,16 @@ def test_what_a_tree_has_more_than_a_release_is_the_first_row(pinned_vllm, expla
     assert any("planted_schedule" in row and "tree (new) +" in row for row in rows)
 
 
-VLLM = ["--engine", "vllm-hostpath", "--release"]
+HOSTPATH = ["--engine", "vllm-hostpath", "--release"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        ([*VLLM, "0.9.1"], 3, ["left out 0.9.1", "too old", "0.10.2"]),
-        ([*VLLM, "0.9.1,newest"], 3, ["left out 0.9.1", "left out newest"]),
-        ([*VLLM, "all"], 2, ["cannot be read", "network"]),
-        ([*VLLM, "0.11.2", "--last-patches"], 2, ["--last-patches", "0.10.2..0.12.0"]),
+        ([*HOSTPATH, "0.9.1"], 3, ["left out 0.9.1", "too old", "0.10.2"]),
+        ([*HOSTPATH, "0.9.1,newest"], 3, ["left out 0.9.1", "left out newest"]),
+        ([*HOSTPATH, "all"], 2, ["cannot be read", "network"]),
+        ([*HOSTPATH, "0.11.2", "--last-patches"], 2, ["--last-patches", "0.10.2..0.12.0"]),
     ],
 )
 def test_a_release_that_cannot_be_had_is_a_sentence(offline, explain, arguments, status, words):

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from perfetto_reader import read_back, top_level
 
-from engines.vllm.releases import PINNED
+from engines.vllm.releases import VLLM
 from harness.cli.main import main
 from harness.experiment.executor import Executor
 from harness.experiment.local_executor import LocalExecutor
@@ -100,7 +100,7 @@ def run(tmp_path, capsys):
         (["--output-processing", "process", "--worker", "process"], 3),
         (["--max-steps", "5"], 1),
         pytest.param(
-            ["--engine", "vllm-hostpath", "--release", PINNED, "--worker", "process"],
+            ["--engine", "vllm-hostpath", "--release", VLLM.PINNED, "--worker", "process"],
             2,
             marks=pytest.mark.slow,
         ),
@@ -109,7 +109,7 @@ def run(tmp_path, capsys):
 def test_a_trace_has_as_many_steps_requests_and_collections_as_the_result(
     tmp_path, capsys, request, arguments, num_processes
 ):
-    if PINNED in arguments:
+    if VLLM.PINNED in arguments:
         request.getfixturevalue("pinned_vllm")
     if arguments:
         (_, result, _), trace = run_and_trace(tmp_path, *arguments)

@@ -6,7 +6,7 @@ import os
 import msgspec
 import pytest
 
-from engines.vllm.releases import layer
+from engines.vllm.releases import VLLM
 from harness.cli.main import main
 from harness.experiment.result import ExperimentResult
 
@@ -76,7 +76,7 @@ def test_a_sentence_and_a_status_for_what_cannot_be(gcbench, offline, arguments,
 
 @pytest.mark.slow
 def test_a_release_is_measured_beside_one_that_cannot_be_had(pinned_vllm, gcbench, tmp_path):
-    tree, table, image = str(layer(pinned_vllm)), tmp_path / "table.md", tmp_path / "image.png"
+    tree, table, image = str(VLLM.layer(pinned_vllm)), tmp_path / "table.md", tmp_path / "image.png"
     status, out, err = gcbench(
         "vllm",
         "0.9.1",

@@ -216,10 +216,10 @@ def make(folder: Path, release: str = RELEASE) -> None:
     Raises ValueError where the release does not hold what `COMMITS` expect.
     """
     sys.path.insert(0, str(ROOT))
-    from engines.vllm.releases import layer
+    from engines.vllm.releases import VLLM
 
     files = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(layer(release) / "vllm", folder / "vllm", ignore=files)
+    shutil.copytree(VLLM.layer(release) / "vllm", folder / "vllm", ignore=files)
     _git(folder, "init", "--quiet", "--initial-branch", "main")
     _commit(folder, f"vLLM {release}", [])
     for number, commit in enumerate(COMMITS):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from scratch_repository import Repository, leave_git_alone
 
+from engines.prepared.cache import ReleaseError
 from engines.registry import ENGINES
-from engines.vllm.cache import ReleaseError
 from harness.machine.git import described
 from harness.verbs.release_sources import Tags, engine_named, release_source, wanted_releases
 

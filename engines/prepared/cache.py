@@ -1,4 +1,4 @@
-"""Where prepared vLLM releases are kept.
+"""Where prepared releases are kept.
 
 ```
 <cache>/vllm/base-<pinned>-py3.11/   an environment with torch and what vLLM imports
@@ -14,16 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from engines.cache import cache_root
+from engines.prepared.project import Project
 
 
 class ReleaseError(ValueError):
     """A release that cannot be had. One sentence: what is wrong, where, what to do."""
-
-
-def vllm_folder() -> Path:
-    """The part of the cache that is for vLLM; it may not exist yet."""
-    return cache_root() / "vllm"
 
 
 @contextmanager
@@ -39,12 +34,12 @@ def writing_release(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def only_writer(say: Callable[[str], None]) -> Iterator[IO[str]]:
-    """Make ``vllm_folder`` and keep other processes from writing to it; the open lock file.
+def only_writer(project: Project, say: Callable[[str], None]) -> Iterator[IO[str]]:
+    """Make the project's folder and keep other processes from writing to it; the open lock file.
 
     Waits for another writer, after a message. Raises ReleaseError where the folder cannot be made.
     """
-    folder = vllm_folder()
+    folder = project.folder
     with writing_release(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
@@ -52,6 +47,6 @@ def only_writer(say: Callable[[str], None]) -> Iterator[IO[str]]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for another process that prepares vLLM in {folder}")
+            say(f"waiting for another process that prepares {project.name} in {folder}")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock

@@ -8,7 +8,8 @@ from gzip import BadGzipFile
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
-from engines.vllm.cache import ReleaseError
+from engines.prepared.cache import ReleaseError
+from engines.prepared.project import Project
 
 _DAMAGE = (EOFError, zlib.error, BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
 
@@ -18,17 +19,17 @@ class _Member(NamedTuple):
     content: IO[bytes]
 
 
-def unpack_archive(archive: Path, version: str, folder: Path) -> None:
-    """Write the ``.py`` files of an sdist or a wheel, and its metadata, under ``folder``.
+def unpack_archive(project: Project, archive: Path, version: str, folder: Path) -> None:
+    """Write the files of an sdist or a wheel that the host path reads, and its metadata.
 
-    Nothing else: the extensions are for a GPU, and no release reads another of its files on the
-    way to a running engine core. Raises ReleaseError for an archive that is damaged or holds no
-    vLLM, OSError where a file cannot be written.
+    They come under ``folder``. The extensions, which are for a GPU, are left out. Raises
+    ReleaseError for an archive that is damaged or does not hold the project, OSError where a file
+    cannot be written.
     """
     members = _of_wheel(archive) if archive.suffix == ".whl" else _of_sdist(archive)
     try:
         for member in members:
-            place = _place(member.path, version)
+            place = _place(project, member.path, version)
             if place is not None:
                 target = folder / place
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,22 +39,23 @@ def unpack_archive(archive: Path, version: str, folder: Path) -> None:
             f"{archive.name} is cut short or damaged ({error}); try again, or set PIP_INDEX_URL "
             "to another index"
         ) from None
-    if not (folder / "vllm" / "__init__.py").is_file():
+    if project.package_in(folder) is None:
         raise ReleaseError(
-            f"{archive.name} holds no vllm/__init__.py; set PIP_INDEX_URL to an index that has vLLM"
+            f"{archive.name} holds no {project.source}/__init__.py; set PIP_INDEX_URL to an index "
+            f"that has {project.name}"
         )
 
 
-def _place(path: PurePosixPath, version: str) -> PurePosixPath | None:
+def _place(project: Project, path: PurePosixPath, version: str) -> PurePosixPath | None:
     if ".." in path.parts or path.is_absolute():
         return None
-    if path.suffix == ".py" and path.parts[0] == "vllm":
+    if path.suffix in project.suffixes and path.parts[0] == project.package:
         return path
     if path.name in ("PKG-INFO", "METADATA") and str(path.parent) in (
         ".",
-        f"vllm-{version}.dist-info",
+        f"{project.package}-{version}.dist-info",
     ):
-        return PurePosixPath(f"vllm-{version}.dist-info", "METADATA")
+        return PurePosixPath(f"{project.package}-{version}.dist-info", "METADATA")
     return None
 
 

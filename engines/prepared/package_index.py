@@ -1,4 +1,4 @@
-"""vLLM's releases on the package index that pip is set to use."""
+"""A project's releases on the package index that pip is set to use."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from engines.vllm.cache import ReleaseError
-from engines.vllm.package_finder import network_errors, pips_finder
-from engines.vllm.versions import check_version
+from engines.prepared.cache import ReleaseError
+from engines.prepared.package_finder import network_errors, pips_finder
+from engines.prepared.project import Project
+from engines.prepared.versions import check_version
 
 if TYPE_CHECKING:
     from unearth import Link, Package, PackageFinder
 
 
-def known_versions() -> list[str]:
+def known_versions(project: Project) -> list[str]:
     """Final releases on the index, newest first, also those too old to be supported.
 
     Raises ReleaseError where the index cannot be reached or has none.
     """
     with pips_finder() as finder:
-        return list(_files(finder))
+        return list(_files(project, finder))
 
 
-def download(version: str, folder: Path, say: Callable[[str], None]) -> Path:
+def download(project: Project, version: str, folder: Path, say: Callable[[str], None]) -> Path:
     """Fetch a release's archive: its sdist, or a wheel where there is none.
 
     It lies in ``folder``, or where it is if the index is a local folder. Its hash is the index's.
@@ -34,15 +35,15 @@ def download(version: str, folder: Path, say: Callable[[str], None]) -> Path:
     from unearth import HashMismatchError, UnpackError
 
     with pips_finder() as finder:
-        files = _files(finder)
-        link = files[check_version(version, list(files))].link
+        files = _files(project, finder)
+        link = files[check_version(project, version, list(files))].link
         said = False
 
         def report(link: "Link", completed: int, total: int | None) -> None:
             nonlocal said
             if not said:
                 size = f" ({total / 1e6:.0f} MB)" if total else ""
-                say(f"downloading vLLM {version}{size}")
+                say(f"downloading {project.name} {version}{size}")
             said = True
 
         failures: tuple[type[Exception], ...] = UnpackError, FileNotFoundError, *network_errors()
@@ -55,19 +56,19 @@ def download(version: str, folder: Path, say: Callable[[str], None]) -> Path:
             ) from None
         except failures as error:
             raise ReleaseError(
-                f"downloading vLLM {version} failed ({_first_line(error)}); check the network and "
-                "try again"
+                f"downloading {project.name} {version} failed ({_first_line(error)}); check the "
+                "network and try again"
             ) from None
 
 
-def _files(finder: "PackageFinder") -> dict[str, "Package"]:
+def _files(project: Project, finder: "PackageFinder") -> dict[str, "Package"]:
     """The file to take for each final release, newest first. Raises ReleaseError for none."""
     where = ", ".join(_redacted(source["url"]) for source in finder.sources)
     files: dict[str, Package] = {}
     failures: tuple[type[Exception], ...] = ValueError, *network_errors()
     with _warnings_of_unearth() as warnings:
         try:
-            packages = list(finder.find_all_packages("vllm"))
+            packages = list(finder.find_all_packages(project.package))
         except failures as error:
             raise ReleaseError(
                 f"the package index {where} cannot be read ({_first_line(error)}); check the "
@@ -84,8 +85,8 @@ def _files(finder: "PackageFinder") -> dict[str, "Package"]:
     if not files:
         why = f" ({_first_line(warnings[-1])})" if warnings else ""
         raise ReleaseError(
-            f"there is no vLLM on the package index {where}{why}; set PIP_INDEX_URL to one that "
-            "has it"
+            f"there is no {project.name} on the package index {where}{why}; set PIP_INDEX_URL to "
+            "one that has it"
         )
     return dict(sorted(files.items(), key=lambda item: Version(item[0]), reverse=True))
 

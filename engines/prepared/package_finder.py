@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from engines.vllm.cache import ReleaseError
-from engines.vllm.packages import is_on, pip_settings
+from engines.prepared.cache import ReleaseError
+from engines.prepared.packages import is_on, pip_settings
 
 if TYPE_CHECKING:
     from unearth import PackageFinder

@@ -1,0 +1,61 @@
+"""What there is to know of a project whose releases are prepared."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from engines.cache import cache_root
+
+
+class Installer(Protocol):
+    """Puts packages into an environment that is being made. Raises ReleaseError."""
+
+    def install(self, *words: str) -> None:
+        """By pip's words, at the versions that are locked for this Python."""
+        ...
+
+    def uninstall(self, *packages: str) -> None:
+        """Those of them that are there."""
+        ...
+
+    def asked_of(self, script: str) -> list[str]:
+        """The words that a script prints in the environment."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """``name``: as people write it. ``package``: on the index, in ``import`` and in the cache.
+
+    ``source``: the package's path in a checkout. ``pinned``: the release whose dependencies all
+    others run over; ``oldest``, and ``why_oldest``; ``first``: where ``all`` begins. ``make``: the
+    target of the Makefile that prepares it. ``install``: fills the environment, which takes
+    ``size``. ``imports``: statements that import the host path; ``variables``: set meanwhile.
+    ``suffixes``: of the files that it reads on the way.
+    """
+
+    name: str
+    package: str
+    source: str
+    pinned: str
+    oldest: str
+    why_oldest: str
+    first: str
+    size: str
+    install: Callable[[Installer], None]
+    imports: str
+    variables: Mapping[str, str]
+    suffixes: tuple[str, ...] = (".py",)
+
+    @property
+    def folder(self) -> Path:
+        """The part of the cache that is for it; it may not exist yet."""
+        return cache_root() / self.package
+
+    def package_in(self, tree: Path) -> Path | None:
+        """The folder to import it from, of a checkout or of what was unpacked, if it is there."""
+        for source in (self.source, self.package):
+            if (tree / source / "__init__.py").is_file():
+                return (tree / source).parent
+        return None

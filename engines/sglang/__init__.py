@@ -1,0 +1,1 @@
+"""SGLang's host path, release by release, with no GPU."""

@@ -1,0 +1,193 @@
+"""SGLang's classes, made in the words of the release at hand; what it lacks is left out."""
+
+import inspect
+import json
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from engines.protocol import EngineConfig, Int32Array, SamplingParams
+from engines.sglang.loop import pausing
+
+LOOPS = {"inline": "event_loop_normal", "overlapped": "event_loop_overlap"}
+"""SGLang's event loops, by the way of output processing that each is."""
+
+VOCAB_SIZE = 50_257
+"""GPT-2's, as that of the other engines without a model."""
+
+MARGIN = 8
+"""Tokens that a step under way may write past a request's last."""
+
+
+def pool_tokens(config: EngineConfig) -> int:
+    """Tokens of the KV cache: as many as were asked for, or more than ever fill it.
+
+    A full one makes releases up to 0.5.5 evict in each step, which then costs a quarter more.
+    """
+    longest = config.max_num_seqs * (config.max_model_len + MARGIN)
+    return config.num_gpu_blocks_override or 6 * longest + 4096
+
+
+def write_model(folder: Path, config: EngineConfig) -> None:
+    """The config of a model as small as can be; it has no weights."""
+    from engines.sglang.no_model import MODEL_CLASS
+
+    model = {
+        "architectures": [MODEL_CLASS],
+        "model_type": "llama",
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "num_key_value_heads": 1,
+        "vocab_size": max(VOCAB_SIZE, config.vocab_size),  # what is beyond ends a request
+        "max_position_embeddings": config.max_model_len + MARGIN,
+        "rms_norm_eps": 1e-5,
+        "hidden_act": "silu",
+        "torch_dtype": "bfloat16",
+        "tie_word_embeddings": False,
+        "bos_token_id": None,
+        "eos_token_id": None,  # a request that heeds it has it among its stop tokens
+    }
+    (folder / "config.json").write_text(json.dumps(model))
+
+
+def server_args(config: EngineConfig, model: Path) -> Any:
+    """A server's arguments, on a CPU and without a tokenizer."""
+    from sglang.srt.server_args import ServerArgs
+
+    asked = {
+        "model_path": str(model),
+        "load_format": "dummy",
+        "dtype": "bfloat16",
+        "device": "cpu",
+        "attention_backend": "torch_native",
+        "sampling_backend": "pytorch",
+        "grammar_backend": "none",
+        "disable_cuda_graph": True,
+        "skip_tokenizer_init": True,
+        "skip_server_warmup": True,
+        "log_level": "error",
+        "watchdog_timeout": 1e6,  # a collector may be told to take its time
+        "mem_fraction_static": 0.1,
+        "random_seed": 1,
+        "stream_interval": 1,
+        "page_size": 1,
+        "context_length": config.max_model_len + MARGIN,
+        "max_running_requests": config.max_num_seqs,
+        "max_total_tokens": pool_tokens(config),
+        "chunked_prefill_size": config.max_num_batched_tokens,
+        "max_prefill_tokens": config.max_num_batched_tokens,
+        "disable_radix_cache": not config.enable_prefix_caching,
+        "disable_overlap_schedule": config.output_processing == "inline",
+    }
+    return _made(ServerArgs, asked)
+
+
+def scheduler(args: Any) -> Any:
+    """The release's own, with its worker and model runner in this process."""
+    from sglang.srt.managers import scheduler as module
+    from sglang.srt.server_args import PortArgs
+
+    from engines.sglang.no_model import register_no_model
+
+    register_no_model()
+    ports = PortArgs.init_new(args)
+    if hasattr(args, "resolve_in_place"):  # from 0.5.20 on arguments are published, once resolved
+        args.resolve_in_place()
+    if hasattr(module, "publish"):
+        whole = module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)
+        module.publish(args, role="scheduler", ranks=whole)
+    takes = inspect.signature(module.Scheduler.__init__).parameters
+    asked: dict[str, Any] = {name: 0 for name in takes if name.endswith("_rank")}
+    undivided = {"gpu_id": 0, "dp_rank": None}
+    asked |= {name: value for name, value in undivided.items() if name in takes}
+    return module.Scheduler(args, ports, **asked)
+
+
+def turns(scheduler: Any, take: Callable[[], list[Any]], give: Callable[[Any], object]) -> Any:
+    """An iterator, each step of which is a turn of the scheduler's event loop.
+
+    ``take`` is asked for new requests, ``give`` gets what goes to the detokenizer.
+    """
+    if hasattr(scheduler, "request_receiver"):  # of slots, so its class it is
+        type(scheduler.request_receiver).recv_requests = lambda *_, **__: take()
+    else:
+        scheduler.recv_requests = take
+    channels = getattr(scheduler, "ipc_channels", scheduler)
+    sender = channels.send_to_detokenizer
+    if hasattr(sender, "send_output"):
+        sender.send_output = lambda output, *_: give(output)
+    else:
+        scheduler.send_to_detokenizer = _Sender(give)
+    kept: list[Any] = []
+    for name in LOOPS.values():
+        loop = pausing(getattr(type(scheduler), name))
+        setattr(scheduler, name, lambda loop=loop: kept.append(loop(scheduler)))
+    if hasattr(scheduler, "run_event_loop"):
+        scheduler.run_event_loop()
+    else:
+        getattr(scheduler, LOOPS["overlapped" if scheduler.enable_overlap else "inline"])()
+    (found,) = kept
+    next(found)
+    return found
+
+
+class _Sender:
+    """In the place of a socket, up to 0.5.4."""
+
+    def __init__(self, give: Callable[[Any], object]) -> None:
+        self.send_pyobj = give
+
+
+def request(
+    name: int, prompt_token_ids: Int32Array, params: SamplingParams, eos_token_id: int
+) -> Any:
+    """As the tokenizer's process sends it; ``eos_token_id`` -1 for none."""
+    from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
+    from sglang.srt.sampling.sampling_params import SamplingParams as TheirParams
+
+    stops = list(params.stop_token_ids)
+    if not params.ignore_eos and eos_token_id >= 0:
+        stops.append(eos_token_id)
+    theirs = TheirParams(
+        max_new_tokens=params.max_tokens,
+        temperature=0.0,
+        ignore_eos=not stops,  # SGLang then heeds no stop token at all
+        stop_token_ids=stops or None,
+    )
+    theirs.normalize(None)
+    annotation = TokenizedGenerateReqInput.__annotations__["input_ids"]
+    ids = prompt_token_ids.tolist()
+    asked = {
+        "rid": str(name),
+        "input_text": "",
+        "input_ids": array("q", ids) if "array" in str(annotation) else ids,
+        "input_embeds": None,
+        "mm_inputs": None,
+        "token_type_ids": None,
+        "sampling_params": theirs,
+        "return_logprob": False,
+        "logprob_start_len": -1,
+        "top_logprobs_num": 0,
+        "token_ids_logprob": None,
+        "stream": True,
+    }
+    return _made(TokenizedGenerateReqInput, asked)
+
+
+def abort(name: int) -> Any:
+    """What ends a request."""
+    from sglang.srt.managers.io_struct import AbortReq
+
+    return AbortReq(rid=str(name))
+
+
+def _made(kind: Any, asked: Mapping[str, Any]) -> Any:
+    if is_dataclass(kind):
+        known = {field.name for field in fields(kind)}
+    else:
+        known = set(getattr(kind, "__struct_fields__", ()) or inspect.signature(kind).parameters)
+    return kind(**{name: value for name, value in asked.items() if name in known})

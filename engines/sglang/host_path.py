@@ -1,0 +1,102 @@
+"""SGLang's own host path, release by release, with no GPU: its scheduler without a forward pass."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from engines.adapted import AdaptedEngine
+from engines.builtin.registries import SCHEDULING_POLICIES
+from engines.prepared.launch import launch_prepared, prepare_once
+from engines.protocol import ContradictionError, EngineConfig, EngineState, Launch, Releases, Traits
+from engines.sglang.dialect import LOOPS, MARGIN, pool_tokens
+from engines.sglang.driver import Driver
+from engines.sglang.read_back import scheduler_state
+from engines.sglang.releases import SGLANG
+
+_WAYS: tuple[dict[str, str | int], ...] = (
+    {"prefix_caching": "on"},
+    {"output_processing": "overlapped"},
+    {"max_num_batched_tokens": 64},
+    {"num_gpu_blocks_override": 1024},
+)
+
+
+class SglangHostPath(AdaptedEngine):
+    """Scheduler, batches, radix cache, KV allocators and event loop of SGLang, in one process.
+
+    Ours are the tokens, which come in the place of the model runner's forward pass and sampler.
+    """
+
+    is_scripted = True
+    has_wait_hook = False
+    package = "python/sglang"
+    axes = frozenset(
+        {"max_num_batched_tokens", "num_gpu_blocks_override", "output_processing", "prefix_caching"}
+    )
+    own_values: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "representation": (),
+        "device": ("null",),
+        "output_processing": tuple(LOOPS),
+    }
+    shapes = (("", "per_request"),)
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._driver = Driver(config)
+        super().__init__(self._driver, config)
+        self._config = config
+
+    @staticmethod
+    def complete(config: EngineConfig) -> EngineConfig:
+        """Fill in what was left open.
+
+        Raises ValueError where a part is unknown or a number impossible, ContradictionError where
+        parts do not go together.
+        """
+        for axis, asked, own in (
+            ("device", config.device or "null", ("null",)),
+            ("output-processing", config.output_processing, tuple(LOOPS)),
+        ):
+            if asked not in own:
+                raise ValueError(f"--{axis} {asked}: sglang-hostpath has {', '.join(own)}")
+        if config.representation:
+            raise ValueError(
+                f"--representation {config.representation}: SGLang's tokens are a tensor, and it "
+                "makes lists of it; leave it out"
+            )
+        SCHEDULING_POLICIES.check(config.scheduling_policy)
+        if config.max_num_seqs < 1:
+            raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
+        if max(config.num_accepted) > 1:
+            raise ContradictionError(
+                "several tokens per step: sglang-hostpath does not speculate; leave acceptance out"
+            )
+        if (room := pool_tokens(config)) < config.max_model_len + MARGIN:
+            raise ValueError(
+                f"--axis num-gpu-blocks-override={room}: SGLang's pages hold a token each here, "
+                f"and a request has up to {config.max_model_len}; give more"
+            )
+        return replace(config, device="null", device_profile="")
+
+    @staticmethod
+    def traits(config: EngineConfig) -> Traits:
+        """Without a clock, a thread or a second process; most of its time it imports."""
+        return Traits(is_exact=True, is_alone=False, can_pause=True, trace_every=16, ways=_WAYS)
+
+    @staticmethod
+    def launch(python: str, release: str) -> Launch:
+        """The interpreter asked for or the prepared one, with a release or a tree first."""
+        return launch_prepared(SGLANG, python, release or SGLANG.PINNED)
+
+    @staticmethod
+    def releases() -> Releases:
+        """Those on the package index."""
+        return SGLANG
+
+    @staticmethod
+    def prepare(release: str) -> None:
+        """As `prepare_once`."""
+        prepare_once(SGLANG, release)
+
+    def read_back(self) -> EngineState:
+        """What the scheduler and its parts turned out to be."""
+        return scheduler_state(self._config, self._driver.scheduler)

@@ -1,0 +1,76 @@
+"""In the place of a forward pass and a sampler: scripted tokens, in the shape of the release."""
+
+import inspect
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from engines.builtin.device import DeviceBatch
+from engines.builtin.device.null import NullDevice
+from engines.protocol import EngineConfig
+
+_NAME = attrgetter("rid")
+
+
+class ScriptedRunner:
+    """Stands for ``ModelRunner.forward`` and ``.sample``.
+
+    Tokens are a function of (seed, request, position): ``begin`` is told whose the rows are. A
+    step runs the same bytecodes here, whatever its batch.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        import torch
+
+        self._tensor: Callable[[Any], Any] = torch.from_numpy
+        self._device = NullDevice(config)
+        self._prompt_len: dict[int, int] = {}
+        self._rows = self._prompt_lens = np.empty(0, np.int64)
+        self._forwarded: Any = None
+
+    def take_over(self, model_runner: Any) -> None:
+        """Have a release's runner answer with ours."""
+        self._forwarded = _forwarded(model_runner)
+        model_runner.forward = self.forward
+        model_runner.sample = self.sample
+
+    def admit(self, request: int, prompt_len: int) -> None:
+        """A request whose first token follows so many of its prompt."""
+        self._prompt_len[request] = prompt_len
+
+    def begin(self, batch: Any) -> None:
+        """The requests of the step that comes, in the order of its rows."""
+        requests = batch.reqs or ()
+        self._rows = np.fromiter(map(int, map(_NAME, requests)), np.int64, len(requests))
+        lens = map(self._prompt_len.__getitem__, self._rows.tolist())
+        self._prompt_lens = np.fromiter(lens, np.int64, len(requests))
+
+    def forget(self, request: int) -> None:
+        """A request that has ended."""
+        self._prompt_len.pop(request, None)
+
+    def forward(self, *_: Any, **__: Any) -> Any:
+        """No logits, as the release's forward pass would hand them over."""
+        return self._forwarded
+
+    def sample(self, _: Any, batch: Any, *__: Any, **___: Any) -> Any:
+        """A step's tokens, int64 ``[num_rows]``; in a chunk of a prompt they are nobody's."""
+        context = batch.seq_lens.numpy()
+        position = np.maximum(context - self._prompt_lens, 0)
+        rows = self._rows
+        scheduled = DeviceBatch(rows, position, np.ones(len(rows), np.int32), context, None, None)
+        return self._tensor(self._device.launch(scheduled).tokens[:, 0].astype(np.int64))
+
+
+def _forwarded(model_runner: Any) -> Any:
+    """What the release's ``ModelRunner.forward`` returns: one of three shapes."""
+    from sglang.srt.layers.logits_processor import LogitsProcessorOutput
+    from sglang.srt.model_executor import model_runner as module
+
+    logits = LogitsProcessorOutput(next_token_logits=None)
+    if hasattr(module, "ModelRunnerOutput"):
+        return module.ModelRunnerOutput(logits_output=logits, can_run_graph=False)
+    said = str(inspect.signature(model_runner.forward).return_annotation)
+    return (logits, False) if "Tuple" in said or "tuple" in said else logits

@@ -1,0 +1,153 @@
+"""SGLang's own scheduler, held against the built-in engine on the same schedule."""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vllm_trials import cell, outputs, run, schedule, trial
+
+from engines.protocol import FinishReason
+from engines.registry import ENGINES
+from engines.sglang.releases import SGLANG
+from harness.axes import Cell
+from harness.trial.spec import TrialResult
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_sglang")]
+
+STEPS = 40
+EVEN = schedule([STEPS] * 16, [20] * 16)
+EXACT = ("bytecodes_per_request_step", "num_steps")
+
+
+def sglang_cell(**axes: Any) -> Cell:
+    return cell("sglang-hostpath", **{"representation": "", "gc": "as_is"} | axes)
+
+
+CELLS: list[dict[str, Any]] = [
+    {"prefix_caching": "on"},
+    {"output_processing": "overlapped", "prefix_caching": "on"},
+    {"max_num_batched_tokens": 64},
+    {"output_processing": "overlapped", "num_gpu_blocks_override": 400},
+]
+
+
+@pytest.mark.landing
+def test_tokens_lengths_and_reasons_are_the_built_in_engines(tmp_path):
+    plain = schedule([1 + i * 7 % 20 for i in range(40)], [20 + i * 37 % 100 for i in range(40)])
+    tokens = outputs(plain)
+    stops = tuple(sorted({tokens[i][0][len(tokens[i][0]) // 2] for i in (3, 5, 8, 13, 21)}))
+    ragged = replace(plain, stop_token_ids=stops)
+    assert {reason for _, reason in outputs(ragged)} == {FinishReason.STOP, FinishReason.LENGTH}
+
+    asked = [cell("builtin"), *(sglang_cell(**axes) for axes in CELLS)]
+    builtin, *results = run([trial(ragged, tmp_path, each) for each in asked])
+    for axes, result in zip(CELLS, results, strict=True):
+        for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
+            assert getattr(result, name) == getattr(builtin, name), (name, axes)
+        state = result.engine_state
+        assert state["output_processing"] == axes.get("output_processing", "inline")
+        assert state["enable_prefix_caching"] == (axes.get("prefix_caching") == "on")
+        if "num_gpu_blocks_override" in axes:
+            assert state["num_kv_tokens"] == 400
+
+
+ABORTS = """
+import json, sys
+import numpy as np
+from engines.protocol import EngineConfig, SamplingParams
+from engines.registry import ENGINES
+engine_class = ENGINES.load("sglang-hostpath")
+config = EngineConfig(max_num_seqs=4, max_model_len=60, device="", device_profile="",
+                      representation="", output_processing=sys.argv[1])
+engine = engine_class(engine_class.complete(config))
+ended = []
+for index in range(6):
+    engine.add_request(index, np.arange(index + 1, index + 21, dtype=np.int32), SamplingParams(20))
+steps = 0
+while engine.has_unfinished_requests():
+    for each in engine.step().delivered:
+        assert not {1, 5} & {*each.request_index.tolist()} or steps < 5
+        ended += each.finished.tolist()
+    steps += 1
+    if steps == 5:  # one that runs and one that waits
+        engine.abort_request(1)
+        engine.abort_request(5)
+        engine.abort_request(1)
+tokens = [len(engine.output_token_ids(index)) for index in (0, 2, 3, 4)]
+print(json.dumps([sorted(ended), tokens]))
+"""
+
+
+@pytest.mark.parametrize("release", ["0.4.6", SGLANG.PINNED])
+@pytest.mark.parametrize("output_processing", ["inline", "overlapped"])
+def test_nothing_is_heard_of_an_aborted_request(release, output_processing):
+    SGLANG.prepare_release(release, print)
+    python, environment = ENGINES.load("sglang-hostpath").launch("", release)
+    done = subprocess.run(
+        [python, "-P", "-c", ABORTS, output_processing],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [[0, 2, 3, 4], [20] * 4]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, pinned_sglang: str) -> TrialResult:
+    """A trial of its own that counts bytecodes."""
+    (result,) = run([trial(EVEN, tmp_path_factory.mktemp("plain"), even_cell(), "opcodes")])
+    return result
+
+
+def even_cell(**axes: Any) -> Cell:
+    return sglang_cell(**{"batch_size": 16} | axes)
+
+
+def exact(result: TrialResult) -> list[float]:
+    return [result.metrics[name] for name in EXACT]
+
+
+def test_counts_repeat_to_the_digit_and_overlapped_does_more_per_step(tmp_path, plain):
+    asked = [even_cell(), even_cell(output_processing="overlapped")]
+    again, overlapped = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
+    assert exact(again) == exact(plain)
+    assert overlapped.metrics["num_steps"] == STEPS + 1, "the first brings nothing"
+    assert exact(overlapped)[0] > 1.02 * exact(plain)[0]
+    assert overlapped.tokens_sha256 == plain.tokens_sha256
+
+
+def test_a_list_planted_per_request_and_step_is_counted(tmp_path, plain):
+    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", tmp_path / "python" / "sglang")
+    planted_in(tmp_path / "python" / "sglang")
+    asked = even_cell(release=str(tmp_path))
+    (result,) = run([trial(EVEN, tmp_path, asked, "opcodes")])
+    # Load, list, store: three bytecodes for each request and step.
+    assert exact(result)[0] == pytest.approx(exact(plain)[0] + 3, abs=1e-9)
+
+
+def planted_in(package: Path) -> None:
+    path = package / "srt" / "managers" / "scheduler_components" / "output_streamer.py"
+    text, line = path.read_text(), "        send_token_offset = req.send_token_offset\n"
+    assert line in text
+    path.write_text(text.replace(line, f"{line}        planted = [req]\n", 1))
+
+
+def test_the_thread_of_an_old_release_is_counted_where_it_is_done(tmp_path):
+    SGLANG.prepare_release("0.4.6", print)
+    asked = [
+        even_cell(release="0.4.6", output_processing=each) for each in ("inline", "overlapped")
+    ]
+    inline, overlapped, again = run(
+        [trial(EVEN, tmp_path, each, "opcodes") for each in (*asked, asked[1])]
+    )
+    assert overlapped.engine_state["forward_thread"] == "counted"
+    assert inline.engine_state["forward_thread"] == "none"
+    assert overlapped.tokens_sha256 == inline.tokens_sha256
+    assert exact(again) == exact(overlapped)

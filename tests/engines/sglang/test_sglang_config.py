@@ -1,0 +1,47 @@
+"""What SGLang's host path takes of a configuration, before there is an SGLang."""
+
+from dataclasses import replace
+
+import pytest
+
+from engines.protocol import ContradictionError, EngineConfig
+from engines.registry import ENGINES
+from engines.sglang.dialect import pool_tokens
+
+ASKED = EngineConfig(max_num_seqs=4, max_model_len=100, device="", device_profile="")
+ASKED = replace(ASKED, representation="")
+
+
+def complete(**changes: object) -> EngineConfig:
+    return ENGINES.load("sglang-hostpath").complete(replace(ASKED, **changes))
+
+
+def test_nothing_named_is_the_null_device():
+    assert complete() == replace(ASKED, device="null")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"device": "modelled"}, "sglang-hostpath has null"),
+        ({"output_processing": "thread"}, "has inline, overlapped"),
+        ({"representation": "list_of_lists"}, "leave it out"),
+        ({"max_num_seqs": 0}, "must be at least 1"),
+        ({"num_gpu_blocks_override": 107}, "a request has up to 100"),
+        ({"scheduling_policy": "newest"}, "newest"),
+    ],
+)
+def test_what_it_does_not_have_is_refused(changes, why):
+    with pytest.raises(ValueError, match=why) as caught:
+        complete(**changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_several_tokens_per_step_contradict_it():
+    with pytest.raises(ContradictionError, match="does not speculate"):
+        complete(num_accepted=(1, 2))
+
+
+def test_the_pool_is_what_was_asked_for_or_outlasts_what_the_radix_cache_keeps():
+    assert pool_tokens(replace(ASKED, num_gpu_blocks_override=500)) == 500
+    assert pool_tokens(ASKED) > 5 * ASKED.max_num_seqs * ASKED.max_model_len
