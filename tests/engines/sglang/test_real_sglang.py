@@ -36,7 +36,6 @@ CELLS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.landing
 def test_tokens_lengths_and_reasons_are_the_built_in_engines(tmp_path):
     plain = schedule([1 + i * 7 % 20 for i in range(40)], [20 + i * 37 % 100 for i in range(40)])
     tokens = outputs(plain)
