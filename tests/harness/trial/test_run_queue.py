@@ -72,7 +72,8 @@ def test_a_system_that_does_not_tell_says_nothing(monkeypatch, tmp_path) -> None
 @pytest.mark.slow
 @pytest.mark.usefixtures("rival")
 def test_a_trial_does_not_charge_the_engine_with_it(tmp_path) -> None:
-    asked = trial(schedule([3000] * 8), tmp_path, CELL, rows_path=str(tmp_path / "rows.npz"))
+    rows_path = str(tmp_path / "rows.npz")
+    asked = trial(schedule([3000] * 8), tmp_path, CELL, rows_path=rows_path, is_exact=True)
     result = run_trial(asked, lambda word: None)
     import numpy as np
 
