@@ -57,7 +57,7 @@ class SglangHostPath(AdaptedEngine):
             ("output-processing", config.output_processing, tuple(LOOPS)),
         ):
             if asked not in own:
-                raise ValueError(f"--{axis} {asked}: sglang-hostpath has {', '.join(own)}")
+                raise ValueError(f"--{axis} {asked}: sglang-hostpath has {', '.join(own)}; use that")
         if config.representation:
             raise ValueError(
                 f"--representation {config.representation}: SGLang's tokens are a tensor, and it "
