@@ -57,7 +57,8 @@ class SglangHostPath(AdaptedEngine):
             ("output-processing", config.output_processing, tuple(LOOPS)),
         ):
             if asked not in own:
-                raise ValueError(f"--{axis} {asked}: sglang-hostpath has {', '.join(own)}; use that")
+                has = ", ".join(own)
+                raise ValueError(f"--{axis} {asked}: sglang-hostpath has {has}; use that")
         if config.representation:
             raise ValueError(
                 f"--representation {config.representation}: SGLang's tokens are a tensor, and it "
