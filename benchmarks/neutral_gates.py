@@ -113,27 +113,23 @@ def other_order(source: Source) -> str:
     """Two functions that stand one after the other, exchanged."""
     bodies = [ast.parse(source.text).body]
     bodies += [each.body for each in source.nodes(ast.ClassDef) if isinstance(each, ast.ClassDef)]
-    kind = ast.FunctionDef
-    return _exchanged(source, bodies, lambda a, b: isinstance(a, kind) and isinstance(b, kind))
+    return _exchanged(source, bodies, ast.FunctionDef)
 
 
 def other_imports(source: Source) -> str:
     """Two imports that stand one after the other, exchanged."""
-    kind = ast.ImportFrom
-    bodies = [ast.parse(source.text).body]
-    return _exchanged(source, bodies, lambda a, b: isinstance(a, kind) and isinstance(b, kind))
+    return _exchanged(source, [ast.parse(source.text).body], ast.ImportFrom)
 
 
-def _exchanged(
-    source: Source, bodies: list[list[ast.stmt]], may: Callable[[ast.stmt, ast.stmt], bool]
-) -> str:
+def _exchanged(source: Source, bodies: list[list[ast.stmt]], kind: type[ast.stmt]) -> str:
     lines = source.lines
     found = []
     for body in bodies:
         for first, second in pairwise(body):
             between = lines[first.end_lineno : _begin(second)]
             is_named_alike = getattr(first, "name", 0) == getattr(second, "name", 1)
-            if may(first, second) and not is_named_alike and not "".join(between).strip():
+            are_alike = isinstance(first, kind) and isinstance(second, kind)
+            if are_alike and not is_named_alike and not "".join(between).strip():
                 found.append((first, between, second))
     if not found:
         return source.text

@@ -55,6 +55,11 @@ UNKNOWN_COUNT = -1
 """Of an answer whose number of tokens nobody has said: events are no tokens."""
 
 
+def count_words(num_tokens: int) -> str:
+    """A number of tokens in a sentence."""
+    return "an unknown number" if num_tokens == UNKNOWN_COUNT else f"{num_tokens}"
+
+
 @dataclass(slots=True)
 class Response:
     """``delivered_ns``: of each event that brought tokens, its moment; ``first_answer_ns``: of the
@@ -263,7 +268,7 @@ class _Reader:
             return self._unfinished()
         is_cut = response.finish_reason == FinishReason.LENGTH and 0 <= response.num_tokens < asked
         if is_cut or self._is_context_full:
-            said = "an unknown number" if response.num_tokens < 0 else f"{response.num_tokens}"
+            said = count_words(response.num_tokens)
             return Outcome.CONTEXT_FULL, f"{said} of {asked} tokens, finish reason length"
         return Outcome.COMPLETED, ""
 

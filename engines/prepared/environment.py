@@ -40,8 +40,7 @@ def make_base(project: Project, say: Callable[[str], None]) -> Path:
     with only_writer(project, say) as lock:
         if found := base_interpreter(project):
             return found
-        named = f"{project.name} {project.pinned}"
-        say(f"installing the environment of {named}: {project.size}, minutes; log: {log}")
+        say(f"installing the environment of {project.base}: {project.size}, minutes; log: {log}")
         with writing_release(folder.parent), log.open("w") as output:
             # Of an interrupted installation. It cannot be made elsewhere and moved here: a
             # virtual environment holds its own path.
@@ -86,8 +85,7 @@ class _Environment:
         done = subprocess.run(asked, capture_output=True, text=True, check=False)
         if done.returncode:
             why = done.stderr.strip().splitlines()[-1]
-            named = f"{self._project.name} {self._project.pinned}"
-            raise ReleaseError(f"what {named} requires cannot be read: {why}")
+            raise ReleaseError(f"what {self._project.base} requires cannot be read: {why}")
         return done.stdout.split()
 
     def _locked(self) -> list[str]:
@@ -118,10 +116,9 @@ class _Environment:
         # The line before says of which package.
         errors = [line for line in errors if "ResolutionImpossible" not in line] or errors
         why = errors[-1].removeprefix("ERROR: ") if errors else f"exit status {status}"
-        named = f"{self._project.name} {self._project.pinned}"
         raise ReleaseError(
-            f"installing the environment of {named} failed: {why.rstrip('.')}; pip's output "
-            f"is in {self._log.name}"
+            f"installing the environment of {self._project.base} failed: {why.rstrip('.')}; pip's "
+            f"output is in {self._log.name}"
         )
 
 

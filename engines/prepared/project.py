@@ -49,6 +49,11 @@ class Project:
     suffixes: tuple[str, ...] = (".py",)
 
     @property
+    def base(self) -> str:
+        """What its environment is called: by the release whose dependencies it holds."""
+        return f"{self.name} {self.pinned}"
+
+    @property
     def folder(self) -> Path:
         """The part of the cache that is for it; it may not exist yet."""
         return cache_root() / self.package

@@ -107,6 +107,12 @@ def scheduler(args: Any) -> Any:
     return module.Scheduler(args, ports, **asked)
 
 
+def runner_of(scheduler: Any) -> Any:
+    """The release's own; a worker with a forward thread has another that has it."""
+    worker = scheduler.tp_worker
+    return getattr(worker, "worker", worker).model_runner
+
+
 def turns(scheduler: Any, take: Callable[[], list[Any]], give: Callable[[Any], object]) -> Any:
     """An iterator, each step of which is a turn of the scheduler's event loop.
 

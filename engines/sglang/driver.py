@@ -40,9 +40,8 @@ class Driver(Adapter):
             self.shutdown()
             raise
         self._runner = ScriptedRunner(config)
-        worker = self.scheduler.tp_worker
-        self._runner.take_over(getattr(worker, "worker", worker).model_runner)
-        stand_in(worker)
+        self._runner.take_over(dialect.runner_of(self.scheduler))
+        stand_in(self.scheduler.tp_worker)
         self._run_batch = self.scheduler.run_batch
         self.scheduler.run_batch = self._run
         self._received: list[Any] = []

@@ -3,14 +3,13 @@
 from typing import Any
 
 from engines.protocol import EngineConfig, EngineState, Setting
-from engines.sglang.dialect import pool_tokens
+from engines.sglang.dialect import pool_tokens, runner_of
 
 
 def scheduler_state(config: EngineConfig, scheduler: Any) -> EngineState:
     """The switches that decide what a step costs, beside what was asked for."""
     args = scheduler.server_args
-    worker = getattr(scheduler.tp_worker, "worker", scheduler.tp_worker)
-    runner = worker.model_runner
+    runner = runner_of(scheduler)
     cache = scheduler.tree_cache
     found: dict[str, Setting] = {
         "scheduler": _class_name(scheduler),

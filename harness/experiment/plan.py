@@ -180,6 +180,7 @@ def counting_plan(
     schedules: dict[str, str],
     seed: int,
     trace_every: int = 0,
+    lines_of: Sequence[QualifiedName] = (),
 ) -> Plan:
     """One trial a cell in each of the modes, which count, and none that is timed."""
     return Plan(
@@ -193,6 +194,7 @@ def counting_plan(
         tolerance=0.0,
         extra_modes=list(modes),
         trace_every=trace_every,
+        lines_of=list(lines_of),
     )
 
 

@@ -10,7 +10,7 @@ from engines.openai.client import Client
 from engines.openai.outcome import WHOLE, Outcome
 from engines.openai.plain_get import context_length
 from engines.openai.request_body import PromptAs, Question, request_bytes
-from engines.openai.response import CountSource, Response, read_response
+from engines.openai.response import CountSource, Response, count_words, read_response
 from engines.openai.responses import pieces_by_request
 from engines.openai.stream_event import Kind
 from engines.openai.target import Target
@@ -123,8 +123,7 @@ def _counted(response: Response) -> str:
 
 def _length(found: Answered, asked: Asked, ignores_eos: bool) -> str:
     response = found.response
-    number = "an unknown number" if response.num_tokens < 0 else fmt.count(response.num_tokens)
-    said = f"{number} of {found.asked} tokens came, finish reason "
+    said = f"{count_words(response.num_tokens)} of {found.asked} tokens came, finish reason "
     if response.finish_reason == FinishReason.LENGTH:
         return f"{said}length"
     said += "stop"

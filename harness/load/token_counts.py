@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.openai.outcome import Outcome
-from engines.openai.response import UNKNOWN_COUNT, CountSource
+from engines.openai.response import CountSource, count_words
 from engines.openai.responses import Responses
 from engines.protocol import Int32Array
 from engines.vocabulary import load_tokenizer
@@ -64,10 +64,6 @@ def _ids_differ(seen: Seen) -> NDArray[np.bool_]:
     return found
 
 
-def _tokens(number: int) -> str:
-    return "an unknown number" if number == UNKNOWN_COUNT else f"{number}"
-
-
 CONFLICTS = (
     Conflict(
         lambda seen: seen.responses.counted_by == CountSource.UNKNOWN,
@@ -106,7 +102,7 @@ CONFLICTS = (
         "ended at the end of the server's context, or of what it allows, before the length that "
         "the workload asks for: do not compare this run with one that did all the work; "
         "--prompt-lens and --output-lens ask for less",
-        lambda seen, i: f"{_tokens(seen.responses.num_tokens[i])} of {seen.asked[i]}",
+        lambda seen, i: f"{count_words(seen.responses.num_tokens[i])} of {seen.asked[i]}",
     ),
 )
 

@@ -16,14 +16,15 @@ _Tracer = Callable[[FrameType, str, Any], Any]
 
 
 class _Code:
-    """A function's code, and the lines of it that have not run yet."""
+    """A function's code, the lines of it that are asked about, and those that have not run yet."""
 
-    __slots__ = ("code", "left", "on_line")
+    __slots__ = ("file", "left", "lines", "name", "on_line")
 
     def __init__(self, code: CodeType) -> None:
-        self.code = code
-        self.left = _lines(code) if _is_asked(code) else set()
-        left = self.left
+        self.file, self.name = relative_file(code.co_filename), code.co_qualname
+        is_asked = of_function(self.file, self.name) in _Noted.asked
+        self.lines = _lines(code) if is_asked else set()
+        self.left = left = set(self.lines)
 
         def on_line(frame: FrameType, event: str, arg: object) -> _Tracer:
             if event == "line":
@@ -94,13 +95,7 @@ def functions_that_ran(rpc: Callable[..., list[Any]]) -> list[RanFunction]:
 
 
 def _ran(noted: _Code) -> RanFunction:
-    code = noted.code
-    lines = tuple(sorted(_lines(code) - noted.left)) if _is_asked(code) else ()
-    return RanFunction(relative_file(code.co_filename), code.co_qualname, lines)
-
-
-def _is_asked(code: CodeType) -> bool:
-    return of_function(relative_file(code.co_filename), code.co_qualname) in _Noted.asked
+    return RanFunction(noted.file, noted.name, tuple(sorted(noted.lines - noted.left)))
 
 
 def _lines(code: CodeType) -> set[int]:

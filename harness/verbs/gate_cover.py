@@ -130,7 +130,7 @@ def _run_in(
         ["outputs"],
         small.runner.schedule_hashes,
         trials.asked.seed,
+        lines_of=trials.lines_of,
     )
-    plan = msgspec.structs.replace(plan, lines_of=list(trials.lines_of))
     counted = Trials(plan, small.run(plan).outcomes)
     return {cell: ran for cell in cells if (ran := functions_run(counted, [cell]))}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import small
 
 from engines.builtin.engine import Engine
 from engines.protocol import SamplingParams
@@ -19,18 +20,8 @@ TIMEOUT_SECONDS = 600
 
 def schedule(output_lens: Sequence[int], prompt_lens: Sequence[int], **changes: Any) -> Schedule:
     """Requests that are all there from the start."""
-    fields: dict[str, Any] = {
-        "name": "ragged",
-        "prompt_lens": np.array(prompt_lens),
-        "output_lens": np.array(output_lens),
-        "arrival_seconds": np.zeros(len(output_lens)),
-        "max_concurrency": 0,
-        "num_accepted": np.array([1]),
-        "token_seed": 7,
-        "stop_token_ids": (),
-        "retain": "step",
-    }
-    return Schedule(**(fields | changes))
+    fields: dict[str, Any] = {"name": "ragged", "prompt_lens": np.array(prompt_lens)}
+    return small.schedule(output_lens, **(fields | changes))
 
 
 def cell(engine: str, **axes: Any) -> Cell:

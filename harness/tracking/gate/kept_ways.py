@@ -19,7 +19,7 @@ class KeptWays(NamedTuple):
     def load(self) -> dict[str, set[QualifiedName]]:
         """Nothing where nothing is kept."""
         with suppress(OSError, msgspec.MsgspecError):
-            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, set[tuple[str, str]]])
+            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, set[QualifiedName]])
         return {}
 
     def save(self, tried: Mapping[str, Iterable[QualifiedName]]) -> None:
