@@ -1,7 +1,8 @@
 """vLLM's own client of an engine core behind its API server, with the core in the same process.
 
 What crosses is encoded and decoded on both sides, as between two processes; the sockets, the
-threads at them and the core's loop are what is missing.
+threads at them and the core's loop are what is missing. The core keeps what it has read of the
+environment, since 0.13.0; the API server, in a process of its own, reads a variable each time.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import zmq
+from vllm import envs
 from vllm.v1.engine import EngineCoreOutputs, EngineCoreRequest, EngineCoreRequestType
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.engine.core_client import (
@@ -33,6 +35,9 @@ class CoreHere(AsyncMPClient):  # type: ignore[misc]  # vLLM is not there for th
 
     def __init__(self, vllm_config: Any, executor_class: Any, log_stats: bool, **_: Any) -> None:
         self.engine_core = EngineCore(vllm_config, executor_class, log_stats)
+        self._core_reads = vars(envs)["__getattr__"]
+        self._front_end_reads = getattr(self._core_reads, "__wrapped__", self._core_reads)
+        envs.__getattr__ = self._front_end_reads
         self.outputs: list[Any] = []
         self.sent = asyncio.Event()
         self.seen_through = asyncio.Event()
@@ -77,11 +82,13 @@ class CoreHere(AsyncMPClient):  # type: ignore[misc]  # vLLM is not there for th
 
     def step(self) -> bool:
         """Take what was asked and do a step of the core; whether the front end gets something."""
+        envs.__getattr__ = self._core_reads
         while self._asked:
             kind, *frames = self._asked.popleft()
             decoder, do = self._core_decoders[bytes(kind)]
             do(self, decoder.decode(frames))
         outputs = InprocClient.get_output(self)
+        envs.__getattr__ = self._front_end_reads
         self.outputs = []
         if not (outputs.outputs or outputs.scheduler_stats):
             return False

@@ -69,6 +69,22 @@ def test_it_answers_as_the_built_in_engine_and_tells_its_stages_apart(tmp_path):
         assert sum(stages) < costs[role, "all"]
 
 
+def test_served_spends_on_outputs_what_a_front_end_of_its_own_spends(tmp_path):
+    """Which keeps nothing that it has read of the environment, and the core does."""
+    even = schedule([20] * 16, [20] * 16)
+    apart = {"front_end": "async", "engine_core": "process", "setup": "shipped"}
+    asked = [
+        cell("vllm-hostpath", detokenizer="decode_stream", gc="freeze", batch_size=16, **axes)
+        for axes in (apart, {"setup": "served"})
+    ]
+    of_its_own, served = run([trial(even, tmp_path, each, "stage_bytecodes") for each in asked])
+    assert of_its_own.stages is not None
+    assert served.stages is not None
+    assert served.stages.per_row()["engine", "process_outputs"] == pytest.approx(
+        of_its_own.stages.per_row()["frontend", "process_outputs"], rel=0.01
+    )
+
+
 def test_its_api_server_answers_and_tells_its_stages_apart(tmp_path):
     of = schedule([20], [8])
     asked = cell(
