@@ -17,12 +17,16 @@ _MOST = 64
 
 
 class Features(NamedTuple):
-    """``samples`` of each request; ``num_loras``: adapters that requests take turns with."""
+    """``samples`` of each request; ``num_loras``: adapters that requests take turns with.
+
+    ``has_connector``: the scheduler asks one that finds nothing for each request's KV cache.
+    """
 
     samples: int = 1
     num_loras: int = 0
     has_grammar: bool = False
     has_stop: bool = False
+    has_connector: bool = False
 
     @property
     def needs_text(self) -> bool:
@@ -42,9 +46,19 @@ class Features(NamedTuple):
 
     def engine_arguments(self) -> dict[str, Any]:
         """Of vLLM's ``EngineArgs``."""
-        if not self.num_loras:
-            return {}
-        return {"enable_lora": True, "max_loras": self.num_loras, "max_cpu_loras": self.num_loras}
+        asked: dict[str, Any] = {}
+        if self.num_loras:
+            asked |= dict.fromkeys(("max_loras", "max_cpu_loras"), self.num_loras)
+            asked["enable_lora"] = True
+        if self.has_connector:
+            from vllm.config import KVTransferConfig
+
+            asked["kv_transfer_config"] = KVTransferConfig(
+                kv_connector="NullConnector",
+                kv_connector_module_path="engines.vllm.null_connector",
+                kv_role="kv_both",
+            )
+        return asked
 
 
 def features_of(config: EngineConfig) -> Features:
@@ -60,10 +74,13 @@ def features_of(config: EngineConfig) -> Features:
                 asked["has_grammar"] = True
             case ("stop", "", ""):
                 asked["has_stop"] = True
+            case ("kv-connector", "", ""):
+                asked["has_connector"] = True
             case _:
                 raise ValueError(
-                    f"--axis features={config.features}: must be none or, with + between them, of "
-                    f"stop, grammar, samples:N and lora:N, with an N of at most {_MOST}"
+                    f"--axis features={config.features}: must be none or, with + between "
+                    "them, of stop, grammar, kv-connector, samples:N and lora:N, with an N of at "
+                    f"most {_MOST}"
                 )
     return Features(**asked)
 

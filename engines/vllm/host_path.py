@@ -21,6 +21,7 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"features": "samples:2"},
     {"features": "grammar"},
     {"features": "lora:2"},
+    {"features": "kv-connector"},
     {"scheduling_policy": "priority"},
     {"max_num_batched_tokens": 64},
     {"num_gpu_blocks_override": 64},

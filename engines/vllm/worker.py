@@ -91,6 +91,9 @@ class HostPathWorker(WorkerBase):  # type: ignore[misc]  # vLLM is not there for
     def get_simple_cpu_offload_num_cpu_blocks(self) -> None:
         """Nothing is offloaded."""
 
+    def get_kv_connector_handshake_metadata(self) -> None:
+        """No worker has anything to say to another's connector."""
+
     def get_supported_tasks(self) -> tuple[str, ...]:
         """Text generation alone."""
         return ("generate",)

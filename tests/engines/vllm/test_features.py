@@ -19,6 +19,7 @@ def test_features_are_read_from_names_with_plus_between():
     assert read("none") == Features()
     assert read("stop") == Features(has_stop=True)
     assert read("grammar+lora:3+samples:2") == Features(2, 3, has_grammar=True)
+    assert read("stop+kv-connector") == Features(has_stop=True, has_connector=True)
     assert read("none").sampling() == read("none").engine_arguments() == {}
     asked = read("samples:2+stop+grammar").sampling()
     assert set(asked) == {"n", "temperature", "stop", "structured_outputs"}
@@ -27,7 +28,18 @@ def test_features_are_read_from_names_with_plus_between():
 
 @pytest.mark.parametrize(
     "features",
-    ["", "stop:1", "samples", "samples:1", "samples:65", "lora:0", "lora:-1", "grammar:x", "stop+"],
+    [
+        "",
+        "stop:1",
+        "samples",
+        "samples:1",
+        "samples:65",
+        "lora:0",
+        "lora:-1",
+        "grammar:x",
+        "kv-connector:1",
+        "stop+",
+    ],
 )
 def test_what_is_no_feature_is_said(features):
     with pytest.raises(ValueError, match=f"^--axis features={re.escape(features)}: must be"):

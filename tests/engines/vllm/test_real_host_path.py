@@ -172,7 +172,7 @@ def test_preempted_requests_come_back_as_the_runner_is_told_of_them(tmp_path):
 def test_what_requests_ask_for_beside_leaves_them_their_tokens(tmp_path, setup):
     """But a grammar, which takes no token that is no text."""
     of = schedule([1 + i * 7 % 20 for i in range(40)], [8 + i for i in range(40)])
-    features = "stop+lora:2+samples:2"
+    features = "stop+lora:2+samples:2+kv-connector"
     asked = [
         cell("builtin"),
         *(cell("vllm-hostpath", setup=setup, features=each) for each in (features, "grammar")),
