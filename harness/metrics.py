@@ -29,6 +29,8 @@ MetricKind = Literal["exact", "timing"]
 StepPart = Literal["fixed", "row", "pair", "context", "block", "block_step", "prompt"]
 """Of a step by batch and context, as `harness.trial.cost_grid` tells them apart."""
 STEP_PARTS: tuple[StepPart, ...] = get_args(StepPart)
+AT_MOST_ONE_A_ROW = frozenset(f"bytecodes_per_{part}" for part in ("fixed", "block", "block_step"))
+"""Metrics of the parts that a decode step has no more of than requests."""
 When = Literal["step", "add", "finish", "abort", StepPart]
 """``step``: per request and step; per request, as it is added, served or aborted; or a part."""
 

@@ -38,10 +38,12 @@ that begins and that fills, and of a step in which any does; and of a prompt's t
 
 class CostModel(NamedTuple):
     """``functions``: the part of each function, by coefficient and for ``prompt``, a token of a
-    prompt. ``rest``: of the step that is fitted worst, the share that is not explained.
+    prompt. ``steps``: bytecodes of each decode step that was traced. ``rest``: of the step that is
+    fitted worst, the share that is not explained.
     """
 
     functions: dict[str, list[RequestFunctionCost]]
+    steps: list[int]
     rest: float
 
     def metrics(self) -> dict[str, float | None]:
@@ -87,7 +89,8 @@ def cost_model(
     # The first step after a crowd has its ends to tidy up.
     _, short, long = (grid.prompt(tokens) for tokens in (_SHORT, _SHORT, LONG))
     each = {name: (long[name] - short[name]) / (LONG - _SHORT) for name in long | short}
-    return CostModel(functions | {_PROMPT: _costs(each)}, rest)
+    taken = [step.bytecodes.total() for step in steps]
+    return CostModel(functions | {_PROMPT: _costs(each)}, taken, rest)
 
 
 class _Grid:
@@ -161,13 +164,14 @@ class _Grid:
         return self._before - before
 
     def _features(self) -> tuple[float, ...]:
-        """In the order of `COEFFICIENTS`, what begins and what fills apart."""
+        """In the order of `COEFFICIENTS`; what begins, what fills, and what fills where the engine
+        schedules a step ahead of the one whose tokens it has, apart.
+        """
         # The token that was sampled last is computed in the step that is to come.
         computed = np.array(list(self._num_tokens.values())) - 1
-        rows, place = len(computed), computed % self._block_size
-        begin, fill = int((place == 0).sum()), int((place == self._block_size - 1).sum())
-        tokens = int(computed.sum())
-        return 1, rows, rows**2, tokens, begin, fill, bool(begin), bool(fill)
+        rows, place, last = len(computed), computed % self._block_size, self._block_size - 1
+        at = [int((place == each % self._block_size).sum()) for each in (0, last, last - 1)]
+        return 1, rows, rows**2, int(computed.sum()), *at, *map(bool, at)
 
     def _add(self, prompt: Int32Array) -> None:
         self._engine.add_request(self._next, prompt, self._params)
@@ -199,8 +203,8 @@ def _fitted(steps: Sequence[_Step]) -> tuple[dict[str, list[RequestFunctionCost]
     scale = features.max(axis=0, initial=1)
     fit = np.linalg.lstsq(features / scale, counted, rcond=None)[0] / scale[:, None]
     rest = np.abs((counted - features @ fit).sum(axis=1)) / counted.sum(axis=1)
-    *apart, begins, fills, any_begins, any_fills = fit
-    parts: list[NDArray[np.float64]] = [*apart, begins + fills, any_begins + any_fills]
+    apart, blocks, any_blocks = fit[:4], fit[4:7], fit[7:]
+    parts: list[NDArray[np.float64]] = [*apart, blocks.sum(axis=0), any_blocks.sum(axis=0)]
     functions: dict[str, list[RequestFunctionCost]] = {
         coefficient: _costs(dict(zip(names, part.tolist(), strict=True)))
         for coefficient, part in zip(COEFFICIENTS, parts, strict=True)

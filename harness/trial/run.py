@@ -276,6 +276,7 @@ def _result(
         pauses=phase_pauses(observation),
         costs=_costs(window),
         c_functions=list(watch.c_functions),
+        grid_steps=window.model.steps if window.model else [],
         sites=watch.sites,
         young=watch.young,
         long_run=watch.long_run,

@@ -128,7 +128,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     ``node``: on which of several machines it ran, "" on this one; ``block``: with which trials, of
     its group and round, it ran there. Only trials of one block are paired.
     ``costs``: in mode ``opcodes``, what each function took; ``c_functions``: in mode
-    ``instructions``, what each one in C; ``sites``: in mode ``sites``, which
+    ``instructions``, what each one in C; ``grid_steps``: in mode ``grid``, bytecodes of each
+    decode step that was traced; ``sites``: in mode ``sites``, which
     lines made what the collections found; ``young``: in mode ``cadence``, how the count of young
     objects moved, one change for each bytecode that moved it, packed; ``long_run``: in that mode.
     ``outputs`` and ``ran``: in mode ``outputs``, what steps have given, and functions that ran
@@ -165,6 +166,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     pauses: list[PhasePauses] = []
     costs: StepCosts | None = None
     c_functions: list[CFunctionCost] = []
+    grid_steps: list[int] = []
     sites: CollectionSites | None = None
     young: bytes = b""
     long_run: LongRun | None = None

@@ -16,7 +16,7 @@ from harness.experiment.plan import BRIEF, says_something
 from harness.experiment.same_work import difference
 from harness.explain.largest_changes import LargestChange, largest_changes
 from harness.explain.sides import BY_FUNCTION, read_side
-from harness.metrics import METRICS, Metric
+from harness.metrics import AT_MOST_ONE_A_ROW, METRICS, Metric
 from harness.not_measured import NotMeasured
 from harness.statistics.paired_ratio import FEWEST_PAIRS
 from harness.tracking.gate.budget import Growth
@@ -74,7 +74,29 @@ def exact_changes(
         mine = [waiver for waiver in waivers if waiver.covers(metric.name, each.id)]
         grown = growth.of(each.base, metric) if growth else None
         exact.changes.append(_change(metric, counts, mine, grown))
-    return _without_fitted_gains(exact, _rest(trials, each))
+    return _without_fitted_gains(_without_outweighed(exact, trials, each), _rest(trials, each))
+
+
+def _without_outweighed(exact: Exact, trials: Trials, each: GatePair) -> Exact:
+    """No part is worse that a request's own part makes up for in each step that was traced: of
+    `AT_MOST_ONE_A_ROW` there are no more than requests, whatever the batch and the context.
+    """
+    before, after = (trials.counted_in("grid", cell) for cell in (each.base, each.head))
+    steps = list(zip(before.grid_steps, after.grid_steps, strict=True)) if before and after else []
+    if not steps or any(head > base for base, head in steps):
+        return exact
+    told, untold = [], list(exact.untold)
+    for change in exact.changes:
+        is_part = change.metric in AT_MOST_ONE_A_ROW
+        if not is_part or change.verdict != "worse" or change.overspends:
+            told.append(change)
+            continue
+        both = _both(change.before, change.after)
+        untold.append(
+            f"{change.metric} is not held against HEAD: it grew ({both}), but none of the "
+            f"{len(steps)} steps that were traced took more."
+        )
+    return Exact(told, untold)
 
 
 def _without_fitted_gains(exact: Exact, rest: float) -> Exact:

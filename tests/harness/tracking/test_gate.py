@@ -285,6 +285,38 @@ def test_a_gain_in_a_part_that_a_fit_may_have_made_is_none(rest, row, verdict):
     assert all(each.startswith("bytecodes_per_fixed is not told: it ") for each in untold)
 
 
+@pytest.mark.parametrize(
+    ("fixed", "context", "last", "verdict"),
+    [
+        (1_860.0, 0.0, 90_000, "better"),
+        (1_860.0, 0.0, 100_001, "worse"),
+        (1_814.0, 0.2, 90_000, "worse"),
+    ],
+)
+def test_a_part_that_each_request_makes_up_for_is_no_loss(fixed, context, last, verdict):
+    """Unless a step took more, or there is more of it in other steps than those that were traced.
+
+    What is worse beside a part that is better is worse, for that may be the fit's.
+    """
+    before = {"fixed": 1_814.0, "row": 99.0, "context": 0.1}
+    after = {"fixed": fixed, "row": 90.0, "context": 0.1 + context}
+    before, after = (
+        {f"bytecodes_per_{part}": value for part, value in each.items()} for each in (before, after)
+    )
+    of = pairs()
+    trials = counted(of, after, EXACT | before)
+    for key, result in list(trials.counted.items()):
+        if key[0] == "grid":
+            steps = [1_900, last if key[1].release == "head" else 100_000]
+            trials.counted[key] = msgspec.structs.replace(result, grid_steps=steps)
+    judged = judge_pairs(of, trials, None, {}, str)
+    assert {cell.verdict for cell in judged.cells} == {verdict}
+    said = [sentence for cell in judged.cells for sentence in cell.untold]
+    assert any("grew (1,814 → 1,860), but none of the 2 steps" in each for each in said) == (
+        verdict == "better"
+    )
+
+
 def test_functions_are_named_where_their_counts_have_changed():
     """Those of the step for a step's count, those of ``add_request`` for what it takes."""
     costs = {}

@@ -98,6 +98,25 @@ def test_a_loop_over_a_prompt_is_in_each_of_its_tokens():
     assert three["bytecodes_per_prompt"] == pytest.approx(3 * one["bytecodes_per_prompt"])
 
 
+def test_steps_that_were_traced_are_told_one_by_one():
+    plain, three = (model(PLANTED["row"], turns) for turns in (0, 3))
+    rows = [1] * 17 * 2 + [4] * 17 * 2 + [2] * 3 + [8] * 3
+    (turn,) = {
+        round(grown / (3 * of), 9)
+        for of, grown in zip(
+            sorted(rows), sorted(np.subtract(three.steps, plain.steps).tolist()), strict=True
+        )
+    }
+    assert turn == round(turn) >= 2
+
+
+def test_blocks_of_an_engine_that_is_a_step_ahead_are_in_their_part():
+    """Under async scheduling a step has a token in flight that nobody has."""
+    ahead = model(lambda computed: sum((each + 1) % BLOCK == BLOCK - 1 for each in computed), 5)
+    assert ahead.rest < 1e-6
+    assert ahead.metrics()["bytecodes_per_block"] > 5
+
+
 def test_what_no_part_explains_is_told():
     assert model(lambda computed: (sum(computed) % 7) ** 2, 100).rest > 0.01
 
