@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-import engines
 from engines.cache import cache_root
 from engines.registry import ENGINES
 from harness.experiment.executor import TrialOutcome
@@ -28,7 +27,8 @@ _MOST_KEPT = 512
 """Files, of some 100 KB each; those that have been read or written last stay."""
 _FOLDER = "/gcbench-tree"
 """What stands in a kept file for the folder that the commit was laid out in."""
-_OURS = Path(engines.__file__).resolve().parent
+_OURS = ("engines", "harness", "gcbench")
+"""What runs a trial beside the engine: a newer one may count otherwise."""
 
 
 class KeptCounts(NamedTuple):
@@ -85,11 +85,9 @@ class KeptCounts(NamedTuple):
 
 
 def _engine_files(engine: str, package: Path) -> list[Path]:
-    """Where the code of an engine lies, in the tree's ``package`` or as it is installed, and ours
-    that drives it.
-    """
+    """Where the code of an engine lies, in the tree's ``package`` or installed, and ours."""
     top = ENGINES.load(engine).__module__.partition(".")[0]
-    names = dict.fromkeys((top, _OURS.name))
+    names = dict.fromkeys((top, *_OURS))
     return [package if name == package.name else _installed_files(name) for name in names]
 
 

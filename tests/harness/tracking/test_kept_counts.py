@@ -56,11 +56,16 @@ def test_the_same_files_in_another_folder_are_found_with_that_folder(tree):
     assert kept.load(plan, second) == theirs
 
 
-def test_nothing_is_found_where_anything_that_decides_a_count_is_another(tree, monkeypatch):
+def test_nothing_is_found_where_anything_that_decides_a_count_is_another(tree, tmp_path, monkeypatch):
     kept = KeptCounts.of_user("engines")
     first = tree("first")
     plan, outcomes = counted(first)
     kept.save(plan, first, outcomes)
+    with monkeypatch.context() as newer:
+        (tmp_path / "harness").mkdir()
+        newer.setattr("harness.__file__", str(tmp_path / "harness" / "__init__.py"))
+        assert kept.load(plan, first) == {}, "a newer gcbench may count otherwise"
+    assert kept.load(plan, first) == outcomes
     assert kept.load(plan, tree("first", package_sha="def")) == {}
     assert kept.load(counted(first, seed=1)[0], first) == {}
     smaller = msgspec.structs.replace(CELL, batch_size=4)
