@@ -1,13 +1,25 @@
-"""What the exact counts say about an engine's releases: the newest one, and all of them."""
+"""What is said about an engine's releases: how they grew, the newest one, and all of them."""
 
 from collections.abc import Mapping, Sequence
 
 from harness import format as fmt
+from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
 from harness.report.known_releases import KnownChange
-from harness.report.release_lines import YOUNG, ReleaseLines, ReleaseStep, release_steps, version_of
+from harness.report.release_lines import (
+    BYTECODES,
+    HOST_TIME,
+    YOUNG,
+    ReleaseLine,
+    ReleaseLines,
+    ReleaseStep,
+    release_steps,
+    version_of,
+)
+from harness.statistics.paired_ratio import MIN_ROUNDS
 
 _TOLD = (
+    BYTECODES,
     YOUNG,
     "gc_collections_gen2",
     "tracked_peak_per_step",
@@ -15,6 +27,54 @@ _TOLD = (
     "tracked_heap",
 )
 """What is told of a new release, where it is exact."""
+
+
+def growth_sentence(result: ExperimentResult, along: ReleaseLines) -> str:
+    """How much dearer the newest version is than the oldest, in time and in bytecodes.
+
+    Of the first line that has one of the two at both ends; "" where none has.
+    """
+    for line in along.lines:
+        told = (
+            (_time_ends(result, along, line), "time per step"),
+            (_ends(along, line, BYTECODES), "bytecodes per request and step"),
+        )
+        if found := [(ends, words) for ends, words in told if ends]:
+            (first, last, _, _), _ = found[0]
+            parts = [f"{change} {words}{sure}" for (_, _, change, sure), words in found]
+            return f"{along.known.name} {last} takes the host {' and '.join(parts)} than {first}"
+    return ""
+
+
+_Ends = tuple[str, str, str, str]
+"""The oldest release and the newest, the change between them, and how sure that is."""
+
+
+def _ends(along: ReleaseLines, line: ReleaseLine, metric: str) -> _Ends | None:
+    values = zip(along.releases, line.medians(metric), strict=True)
+    known = [(release, value) for release, value in values if value and version_of(release)]
+    if len(known) < 2:
+        return None
+    (first, before), (last, after) = known[0], known[-1]
+    return first, last, _more(after / before), ""
+
+
+def _time_ends(result: ExperimentResult, along: ReleaseLines, line: ReleaseLine) -> _Ends | None:
+    """The verdict's where there is one, else of medians."""
+    if not (ends := _ends(along, line, HOST_TIME)):
+        return None
+    first, last, change, _ = ends
+    cells = dict(zip(along.releases, line.cells, strict=True))
+    of = {place: cell.id for place in (first, last) if (cell := cells[place])}
+    for each in result.comparisons:
+        is_of_time = each.metric.startswith("host_time") and each.rounds >= MIN_ROUNDS
+        if is_of_time and (each.baseline, each.candidate) == (of[first], of[last]):
+            return first, last, _more(each.ratio), f" (95 %: {fmt.interval(each.ci95)})"
+    return first, last, change, " (medians, no verdict)"
+
+
+def _more(ratio: float) -> str:
+    return f"{fmt.percent(abs(ratio - 1))} {'less' if ratio < 1 else 'more'}"
 
 
 def release_headline(along: ReleaseLines) -> str:
@@ -40,9 +100,10 @@ def release_headline(along: ReleaseLines) -> str:
         if METRICS[metric].differs(one, other):
             change = f" ({fmt.percent(other / one - 1, signed=True)})" if one > 0 else ""
             changed.append(f"{METRICS[metric].words} {fmt.count(one)} → {fmt.count(other)}{change}")
+    of = "" if line.is_exact(BYTECODES) else " of the collector"
     return (
         f"{along.known.name} {along.releases[newest]} against {along.releases[before]}: "
-        f"{'; '.join(changed) or 'no exact count of the collector has changed'}"
+        f"{'; '.join(changed) or f'no exact count{of} has changed'}"
     )
 
 
