@@ -17,7 +17,6 @@ NARROW = ".narrow"
 
 _NARROW_INCHES = 4.2
 _SHORT_LEGEND = 2
-_TITLE_POINTS = 11
 _NARROW_LABEL = 24
 """Characters of a label beside a narrow panel, until it is broken."""
 
@@ -64,9 +63,7 @@ def _make_narrow(figure: "Figure") -> None:
     taller = columns * max(1.25, 0.45 * lines)
     figure.set_size_inches(_NARROW_INCHES, taller * figure.get_figheight())
     for text in figure.texts:
-        is_small = float(text.get_fontsize()) < _TITLE_POINTS
-        joined = " ".join(text.get_text().split("\n"))
-        text.set_text(_broken(joined, 7.5 if is_small else _TITLE_POINTS))
+        text.set_text(_broken(text.get_text().replace("\n", " "), float(text.get_fontsize())))
 
 
 def _narrow_panel(figure: "Figure", axes: "Axes") -> int:

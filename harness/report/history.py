@@ -8,7 +8,7 @@ from harness.render.report import Listing, Picture, Report, known
 from harness.render.table import PlainTable, Row
 from harness.report.history_image import history_image
 from harness.report.series_words import LABELS, change_label, counts_sentence, named_series
-from harness.report.what_to_do import of_history
+from harness.report.what_to_do import history_advice
 from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 from harness.tracking.verdict import Word
 
@@ -34,7 +34,7 @@ def describe_history(result: HistoryResult) -> Report:
         heading="gcbench report",
         name=result.name,
         answer=_answer(result),
-        advice=of_history(result),
+        advice=history_advice(result),
         tables=_tables(result.changes, _MOVED),
         lists=[
             Listing("Not compared", list(_not_compared(result.changes)), is_bad=True),

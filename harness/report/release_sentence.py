@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 from harness import format as fmt
-from harness.experiment.result import ExperimentResult
+from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.known_releases import KnownChange
 from harness.report.release_lines import (
     BYTECODES,
     HOST_TIME,
     YOUNG,
-    ReleaseLine,
     ReleaseLines,
     ReleaseStep,
     release_steps,
     version_of,
 )
+from harness.report.summary import median
 from harness.statistics.paired_ratio import MIN_ROUNDS
 
 _TOLD = (
@@ -35,42 +35,33 @@ def growth_sentence(result: ExperimentResult, along: ReleaseLines) -> str:
     Of the first line that has one of the two at both ends; "" where none has.
     """
     for line in along.lines:
-        told = (
-            (_time_ends(result, along, line), "time per step"),
-            (_ends(along, line, BYTECODES), "bytecodes per request and step"),
-        )
-        if found := [(ends, words) for ends, words in told if ends]:
-            (first, last, _, _), _ = found[0]
-            parts = [f"{change} {words}{sure}" for (_, _, change, sure), words in found]
+        pairs = zip(along.releases, line.cells, strict=True)
+        known = [(release, cell) for release, cell in pairs if cell and version_of(release)]
+        if len(known) < 2:
+            continue
+        (first, one), (last, other) = known[0], known[-1]
+        parts = []
+        if verdict := _verdict_on_time(result, one.id, other.id):
+            sure = f"(95 %: {fmt.interval(verdict.ci95)})"
+            parts.append(f"{_more(verdict.ratio)} time per step {sure}")
+        elif time := _ratio(one, other, HOST_TIME):
+            parts.append(f"{_more(time)} time per step (medians, no verdict)")
+        if bytecodes := _ratio(one, other, BYTECODES):
+            parts.append(f"{_more(bytecodes)} bytecodes per request and step")
+        if parts:
             return f"{along.known.name} {last} takes the host {' and '.join(parts)} than {first}"
     return ""
 
 
-_Ends = tuple[str, str, str, str]
-"""The oldest release and the newest, the change between them, and how sure that is."""
+def _verdict_on_time(result: ExperimentResult, base: str, head: str) -> Comparison | None:
+    ours = (each for each in result.comparisons if (each.baseline, each.candidate) == (base, head))
+    timed = (each for each in ours if each.metric.startswith("host_time"))
+    return next((each for each in timed if each.rounds >= MIN_ROUNDS), None)
 
 
-def _ends(along: ReleaseLines, line: ReleaseLine, metric: str) -> _Ends | None:
-    values = zip(along.releases, line.medians(metric), strict=True)
-    known = [(release, value) for release, value in values if value and version_of(release)]
-    if len(known) < 2:
-        return None
-    (first, before), (last, after) = known[0], known[-1]
-    return first, last, _more(after / before), ""
-
-
-def _time_ends(result: ExperimentResult, along: ReleaseLines, line: ReleaseLine) -> _Ends | None:
-    """The verdict's where there is one, else of medians."""
-    if not (ends := _ends(along, line, HOST_TIME)):
-        return None
-    first, last, change, _ = ends
-    cells = dict(zip(along.releases, line.cells, strict=True))
-    of = {place: cell.id for place in (first, last) if (cell := cells[place])}
-    for each in result.comparisons:
-        is_of_time = each.metric.startswith("host_time") and each.rounds >= MIN_ROUNDS
-        if is_of_time and (each.baseline, each.candidate) == (of[first], of[last]):
-            return first, last, _more(each.ratio), f" (95 %: {fmt.interval(each.ci95)})"
-    return first, last, change, " (medians, no verdict)"
+def _ratio(one: CellResult, other: CellResult, metric: str) -> float | None:
+    before, after = median(one, metric), median(other, metric)
+    return after / before if before and after else None
 
 
 def _more(ratio: float) -> str:

@@ -76,17 +76,12 @@ def describe_releases(result: ExperimentResult) -> Report:
 
 
 def _largest_step(along: ReleaseLines) -> str:
-    """The release to look at first: that which added most bytecodes, "" where none is known to."""
+    """The release that added most bytecodes, "" where none is known to have."""
     for line in along.lines:
         steps = release_steps(along.releases, line.medians(BYTECODES), BYTECODES)
-        dearer = [each for each in steps if each.value_after > each.value_before]
-        if dearer:
-            most = max(dearer, key=lambda each: each.value_after - each.value_before)
-            added = fmt.count(most.value_after - most.value_before)
-            return (
-                f"Look first at {most.after}: it added {added} bytecodes per request and step, "
-                "more than any other release here."
-            )
+        if dearer := [each for each in steps if each.value_after > each.value_before]:
+            added = fmt.count(dearer[0].value_after - dearer[0].value_before)
+            return f"Look first at {dearer[0].after}: it added most, {added} bytecodes per step."
     return ""
 
 

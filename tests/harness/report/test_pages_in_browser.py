@@ -11,7 +11,7 @@ from harness.experiment.experiment_file import PartResult, PartsResult
 from harness.experiment.store import load_experiment
 from harness.render.page import report_page
 from harness.report.kinds import describe_result
-from harness.report.what_to_do import NOTHING
+from harness.report.what_to_do import NOTHING_TO_DO
 
 pytestmark = [
     pytest.mark.slow,
@@ -86,7 +86,9 @@ def test_tables_and_pictures_are_whole_on_a_phone_and_dark_in_the_dark(pages, br
 def test_a_page_says_what_to_do_before_anything_else(pages, browser):
     page = browser.new_page(**SCREENS[1])
     for path, begins in zip(
-        pages, ("Take flat_arrays", None, "Do not merge", "Look first at", NOTHING), strict=True
+        pages,
+        ("Take flat_arrays", None, "Do not merge", "Look first at", NOTHING_TO_DO),
+        strict=True,
     ):
         page.goto(path.as_uri())
         after = page.locator("h1 + *")

@@ -11,7 +11,13 @@ from harness.experiment.store import load_experiment
 from harness.render.csv_text import report_csv
 from harness.render.report import Report
 from harness.render.table import PlainTable
-from harness.report.what_to_do import NOTHING, OF_GATES, of_experiment, of_history, of_night
+from harness.report.what_to_do import (
+    GATE_ADVICE,
+    NOTHING_TO_DO,
+    experiment_advice,
+    history_advice,
+    night_advice,
+)
 from harness.statistics.verdict import Verdict
 from harness.tracking.gate.result import GateVerdict
 from harness.tracking.history_result import HistoryResult, Read, SeriesChange
@@ -20,7 +26,7 @@ from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 def test_each_verdict_of_a_gate_has_advice():
     literal, *others = get_args(GateVerdict)
     known = {*get_args(literal), *others} if get_args(literal) else {literal, *others}
-    assert set(OF_GATES) == known >= set(get_args(Verdict))
+    assert set(GATE_ADVICE) == known >= set(get_args(Verdict))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,7 @@ def judged(job, **verdicts):
 
 
 def test_the_best_cell_is_taken_with_those_as_good(job):
-    assert of_experiment(job) == (
+    assert experiment_advice(job) == (
         "Take flat_arrays · columnar · freeze, or flat_arrays · columnar · default, which cannot "
         "be told from it. The device is modelled, so expect a smaller gain on a real one."
     )
@@ -49,20 +55,19 @@ def test_the_best_cell_is_taken_with_those_as_good(job):
 @pytest.mark.parametrize(
     ("verdicts", "advice"),
     [
-        ({"default": "worse", "freeze": "worse"}, "whatever else was tried is worse."),
         ({"default": "worse", "freeze": "same"}, "nothing that was tried is better."),
-        ({"default": "inconclusive", "freeze": "same"}, "and not all was settled."),
+        ({"default": "inconclusive", "freeze": "same"}, "and not all settled."),
         ({"default": "inconclusive", "freeze": "inconclusive"}, "or measured again."),
     ],
 )
 def test_without_a_better_cell_the_baseline_is_kept_or_nothing_decided(job, verdicts, advice):
-    said = of_experiment(judged(job, **verdicts))
+    said = experiment_advice(judged(job, **verdicts))
     assert said.endswith(advice)
     assert said.startswith("Keep list_of_lists · per_request · default") != ("again" in advice)
 
 
 def test_an_unfinished_run_decides_nothing(job):
-    assert "Do not decide" in of_experiment(msgspec.structs.replace(job, is_complete=False))
+    assert "Do not decide" in experiment_advice(msgspec.structs.replace(job, is_complete=False))
 
 
 def series(metric: str, verdict: str, after: float) -> SeriesChange:
@@ -92,8 +97,8 @@ def series(metric: str, verdict: str, after: float) -> SeriesChange:
             [("one", "worse", 1.1), ("two", "worse", 1.5)],
             "Look first at two: +50.0 % with bbbbbbbb.",
         ),
-        ([("one", "better", 0.5)], NOTHING),
-        ([("one", "suspicious", 1.5)], f"{NOTHING} Measure once more what is suspicious,"),
+        ([("one", "better", 0.5)], NOTHING_TO_DO),
+        ([("one", "suspicious", 1.5)], f"{NOTHING_TO_DO} Measure again what is suspicious"),
         ([], ""),
     ],
 )
@@ -106,19 +111,19 @@ def test_of_a_history_the_worst_is_named(changes, advice):
         changes=[series(*each) for each in changes],
         problems=[],
     )
-    assert of_history(result).startswith(advice)
-    assert bool(of_history(result)) == bool(advice)
+    assert history_advice(result).startswith(advice)
+    assert bool(history_advice(result)) == bool(advice)
 
 
 def test_of_a_night_the_worst_is_named_or_there_is_nothing_to_do():
-    assert of_night(NIGHTS["one of many, and another"]) == (
+    assert night_advice(NIGHTS["one of many, and another"]) == (
         "Look first at 078ebfa807, which made num_preemptions worse. Mend it, or acknowledge it in "
         "triage.toml."
     )
-    assert of_night(NIGHTS["quiet"]) == NOTHING
+    assert night_advice(NIGHTS["quiet"]) == NOTHING_TO_DO
     jumped = NIGHTS["one of many, and another"].alerts[0].changes
-    assert of_night(night(suspicious=jumped)).endswith("is measured again tonight.")
-    assert "why not everything was measured" in of_night(night(is_complete=False))
+    assert night_advice(night(suspicious=jumped)).endswith("is measured again tonight.")
+    assert "why not everything was measured" in night_advice(night(is_complete=False))
 
 
 def test_the_tables_as_csv():
