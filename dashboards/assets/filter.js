@@ -23,9 +23,12 @@
       var rows = Array.prototype.slice.call(place.querySelectorAll("[data-row]")), left = 0, narrowed = wanted || word || marked;
       rows.forEach(function (row) {
         // What stands above a row is searched too: the commit that made the change.
-        var holder = row.closest("[data-holds]"), head = holder && holder.querySelector("h3, summary");
-        var text = (row.textContent + " " + (head ? head.textContent : "")).toLowerCase();
-        row.hidden = text.indexOf(wanted) < 0 || (word && row.dataset.row !== word) || (marked && !row.dataset.row);
+        var text = row.textContent;
+        for (var holder = row.closest("[data-holds]"); holder; holder = holder.parentElement.closest("[data-holds]")) {
+          var head = holder.querySelector("h3, summary");
+          if (head) text += " " + head.textContent;
+        }
+        row.hidden = text.toLowerCase().indexOf(wanted) < 0 || (word && row.dataset.row !== word) || (marked && !row.dataset.row);
         left += row.hidden ? 0 : 1;
       });
       place.querySelectorAll("[data-holds]").forEach(function (holder) {

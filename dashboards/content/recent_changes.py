@@ -118,8 +118,8 @@ def recent_changes(
     of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -change.size))
     is_stale = any(each.is_stale for each in verdicts.values())
     when = _when(current, now, is_stale or any(change.ago for change in of_late))
-    headline, rest = _in_two(when, verdicts.values())
-    return RecentChanges(sentence_about(when, verdicts.values()), of_late, headline, rest)
+    sentence, headline, rest = _said(when, verdicts.values())
+    return RecentChanges(sentence, of_late, headline, rest)
 
 
 def recent_change(of: SeriesVerdict, judged: Judged) -> RecentChange:
@@ -161,22 +161,18 @@ def _when(current: pd.DataFrame, now: datetime, goes_back: bool) -> str:
     return "Last night" if is_recent else f"Measured on {day}"
 
 
-def _in_two(when: str, verdicts: Collection[SeriesVerdict]) -> tuple[str, str]:
-    """What changed, and how the rest stands."""
-    number = counts(verdicts)
+def _said(when: str, verdicts: Collection[SeriesVerdict]) -> tuple[str, str, str]:
+    """How many series stand how, beginning with ``when``; what of it is news, and the rest."""
+    number, known = counts(verdicts), triaged(verdicts)
     if not number or set(number) == {"insufficient"}:
-        return sentence_about(when, verdicts), ""
+        nothing = f"{when}: too few commits yet to tell a change from none."
+        return nothing, nothing, ""
     news = {word: many for word, many in number.items() if word in _NEWS}
     rest = {word: many for word, many in number.items() if word not in _NEWS}
-    changed = counts_sentence(news, triaged(verdicts)) or "nothing became worse or better"
-    said = counts_sentence(rest, 0)
-    other = f"{'The other ' if news else ''}{sum(rest.values()):,} series"
-    return f"{when}: {changed}.", f"{other}: {said}." if said else ""
-
-
-def sentence_about(when: str, verdicts: Collection[SeriesVerdict]) -> str:
-    """How many series stand how, beginning with ``when``."""
-    number = counts(verdicts)
-    if not number or set(number) == {"insufficient"}:
-        return f"{when}: too few commits yet to tell a change from none."
-    return f"{when}: {counts_sentence(number, triaged(verdicts))}."
+    changed = counts_sentence(news, known) or "nothing became worse or better"
+    others = f"{'The other ' if news else ''}{sum(rest.values()):,} series"
+    return (
+        f"{when}: {counts_sentence(number, known)}.",
+        f"{when}: {changed}.",
+        f"{others}: {counts_sentence(rest, 0)}." if rest else "",
+    )
