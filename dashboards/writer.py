@@ -11,6 +11,7 @@ from dashboards.content.commits import Commit
 from dashboards.content.experiments import Experiment, latest_figures
 from dashboards.content.grid import BETTER, GridCell, GridTable, layout
 from dashboards.content.machines import machines, of_experiments
+from dashboards.content.morning import advice, common_unit, variants
 from dashboards.content.news import Item
 from dashboards.content.recent_changes import RecentChanges, marks_by_commit, recent_steps
 from dashboards.content.releases import TABLE_COLUMNS
@@ -29,6 +30,11 @@ MOST_GRID_SERIES = 2000
 _MOST_ROWS = 5
 """Series of a commit that the overview shows at once; the rest is folded."""
 
+_MANY_VARIANTS = 3
+"""So many series of a benchmark with one verdict are one row, which opens."""
+
+_MOST_EXPERIMENTS = 8
+"""Experiments that the overview of a folder without nights names."""
 
 _MENU_OF = {
     "metric": "metrics.html",
@@ -155,9 +161,22 @@ class Writer:
         return {
             "notice": content.notice,
             "latest": content.latest,
+            "advice": advice(
+                [item for item, _ in content.items], content.latest, content.standings
+            ),
+            "variants": variants,
+            "common_unit": common_unit,
+            "experiments": content.experiments,
+            "releases": max(
+                (each.releases for each in content.experiments if each.releases),
+                key=lambda study: study.weight,
+                default=None,
+            ),
             "standings": content.standings,
             "items": content.items,
             "most_rows": _MOST_ROWS,
+            "many_variants": _MANY_VARIANTS,
+            "most_experiments": _MOST_EXPERIMENTS,
             "by_key": {series.key: series for series in content.series},
             "sparks": self.sparks,
             "left_out": content.found.rewritten,
@@ -224,10 +243,10 @@ class Writer:
             )
 
     def _releases(self) -> None:
-        """vLLM's releases, the summary with the most of them first."""
+        """Engines by release, the weightiest summary first."""
         found = [(each, each.releases) for each in self.content.experiments if each.releases]
         if found:
-            found.sort(key=lambda pair: len(pair[1].rows), reverse=True)
+            found.sort(key=lambda pair: pair[1].weight, reverse=True)
             self._data("releases", "releases", [study.data for _, study in found])
             self._page(
                 "releases.html",

@@ -127,6 +127,16 @@ def with_unit(value: float | None, unit: str) -> str:
     return f"{shown} {unit}"
 
 
+def plain_unit(unit: str) -> str:
+    """A unit that is a word, which a heading can say for all; "" where it goes with each value."""
+    return "" if unit in ("s", "B", "B/s", "FLOP/s") or unit.startswith("share") else unit
+
+
+def bare(value: float | None, unit: str) -> str:
+    """A value as `with_unit` has it, less a plain unit."""
+    return with_unit(value, unit).strip().removesuffix(f" {plain_unit(unit)}")
+
+
 def short_unit(unit: str) -> str:
     """asv's words for a unit as gcbench has them."""
     return {"seconds": "s", "bytes": "B", "unit": ""}.get(unit, unit)

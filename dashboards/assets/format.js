@@ -44,7 +44,10 @@ var gcbenchFormat = (function () {
     if (unit.indexOf("share") === 0) return percent(v);
     return ((/\/s$/.test(unit) ? number(v) : count(v)) + " " + unit).trim();
   }
+  // Whether a unit is a word that need not stand at each value, as seconds and bytes do; and a value without it.
+  function plain(unit) { return unit !== "" && ["s", "B", "B/s", "FLOP/s"].indexOf(unit) < 0 && unit.indexOf("share") !== 0; }
+  function bare(v, unit) { var text = withUnit(v, unit); return plain(unit) && text.endsWith(" " + unit) ? text.slice(0, -unit.length - 1) : text; }
   // A ratio as a change, with its sign: "+12.3 %".
   function change(ratio) { return known(ratio) ? (ratio >= 1 ? "+" : "") + percent(ratio - 1) : MISSING; }
-  return { number: number, seconds: seconds, withUnit: withUnit, change: change, MISSING: MISSING };
+  return { number: number, seconds: seconds, withUnit: withUnit, bare: bare, plain: plain, change: change, MISSING: MISSING };
 })();

@@ -54,13 +54,14 @@ var gcbenchVerdicts = (function () {
       parts.push(fold);
     }
     place.replaceChildren.apply(place, parts);
+    document.dispatchEvent(new Event("gcbench-rows"));
     return sentence(rows);
   }
   function figure(point, series, name) {
     var made = element("td", undefined, "number " + name);
-    made.append(element("span", gcbenchFormat.withUnit(point ? point[0] : null, series[UNIT]), "value"));
+    made.append(element("span", gcbenchFormat.bare(point ? point[0] : null, series[UNIT]), "value"));
     if (point && point.length > 2) {
-      made.append(element("br"), element("span", gcbenchFormat.withUnit(point[2], series[UNIT]) + " to " + gcbenchFormat.withUnit(point[3], series[UNIT]), "faint"));
+      made.append(element("br"), element("span", gcbenchFormat.bare(point[2], series[UNIT]) + " to " + gcbenchFormat.bare(point[3], series[UNIT]), "faint"));
     }
     return made;
   }
@@ -75,12 +76,13 @@ var gcbenchVerdicts = (function () {
     var body = element("tbody");
     rows.forEach(function (row) {
       var tr = element("tr"), judged = element("td"), named = element("td", undefined, "series");
-      tr.dataset.number = row.number; tr.dataset.verdict = row.verdict;
+      tr.dataset.number = row.number; tr.dataset.verdict = tr.dataset.row = row.verdict;
       judged.append(element("span", known.labels[ORDER.indexOf(row.verdict)], "verdict " + row.verdict));
       if (row.note) judged.append(element("br"), element("span", row.note, "faint"));
       var link = element("a", row.series[TITLE]);
       link.href = root + "metric/" + encodeURIComponent(row.series[PAGE]) + ".html#k=" + row.number;
       named.append(link);
+      if (gcbenchFormat.plain(row.series[UNIT])) named.append(element("br"), element("span", "in " + row.series[UNIT], "faint"));
       if (several) named.append(element("br"), element("span", row.series[MACHINE] + ", " + row.series[ENVIRONMENT], "faint"));
       tr.append(judged, named, element("td", gcbenchFormat.change(row.ratio), "number big"), figure(row.before, row.series, "before"), figure(row.after, row.series, "after"));
       body.append(tr);

@@ -28,6 +28,7 @@ from harness.metrics import METRICS
 from harness.report.conclusion import conclude
 from harness.report.header import INCOMPLETE, header
 from harness.report.kinds import experiment_of, read_result
+from harness.report.what_to_do import experiment_advice
 from harness.result.result import RESULT_FILE
 from harness.tracking.folders import down_to, json_files
 from workloads.files.regular_file import open_regular
@@ -38,7 +39,8 @@ _DATE = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)(\d\d)-")
 class Experiment(NamedTuple):
     """``grids``: one a metric, by name, the one that decides and those asked for most first.
 
-    ``date``: when it began, "" where its name does not say. ``conclusion``: sentences.
+    ``date``: when it began, "" where its name does not say. ``conclusion``: sentences;
+    ``advice``: what to do.
     ``releases``: what there is to show along them, where there are several. ``incomplete``: in a
     sentence why this is not all that was to be measured, or "". ``nodes``: of a cluster, with the
     blocks that each has measured.
@@ -53,6 +55,7 @@ class Experiment(NamedTuple):
     grids: dict[str, GridTable]
     date: str = ""
     conclusion: Sequence[str] = ()
+    advice: str = ""
     pictures: Sequence[IntervalPicture] = ()
     incomplete: str = ""
     nodes: Mapping[str, int] = {}
@@ -198,6 +201,7 @@ def _experiment(name: str, page: str, result: ExperimentResult) -> Experiment:
         grids=grids_of(result),
         date=date_of(result.name),
         conclusion=[*([f"{releases.headline}."] if releases else []), *conclude(result)],
+        advice="" if releases else experiment_advice(result),
         pictures=pictures(result),
         nodes=result.nodes,
     )

@@ -17,6 +17,7 @@ RECENT = timedelta(hours=36)
 """What was measured so long ago was measured last night."""
 
 _ORDER = list(LABELS)
+_NEWS = ("worse", "better", "changed")
 
 
 class RecentChange(NamedTuple):
@@ -50,6 +51,11 @@ class RecentChange(NamedTuple):
         return ratio if isfinite(ratio) else None
 
     @property
+    def share(self) -> float | None:
+        """The change as a share of what it was."""
+        return None if self.ratio is None else self.ratio - 1
+
+    @property
     def size(self) -> float:
         """How large it is, whichever way."""
         ratio = self.ratio
@@ -57,10 +63,16 @@ class RecentChange(NamedTuple):
 
 
 class RecentChanges(NamedTuple):
-    """``changes``: the news and suspicions of all series, the worst first."""
+    """``changes``: the news and suspicions of all series, the worst first.
+
+    ``sentence``: how many series stand how. For a page that is the ``headline``, of those that
+    changed, and the ``rest``.
+    """
 
     sentence: str
     changes: list[RecentChange]
+    headline: str
+    rest: str = ""
 
     @property
     def suspicions(self) -> list[RecentChange]:
@@ -96,7 +108,8 @@ def recent_changes(
     """What there is to say of all series this morning."""
     current = figures[figures["is_current"]] if len(figures) else figures
     if current.empty:
-        return RecentChanges("No commits have been measured here yet.", [])
+        nothing = "No commits have been measured here yet."
+        return RecentChanges(nothing, [], nothing)
     of_late = [
         recent_change(each, judged)
         for each in verdicts.values()
@@ -105,7 +118,8 @@ def recent_changes(
     of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -change.size))
     is_stale = any(each.is_stale for each in verdicts.values())
     when = _when(current, now, is_stale or any(change.ago for change in of_late))
-    return RecentChanges(sentence_about(when, verdicts.values()), of_late)
+    sentence, headline, rest = _said(when, verdicts.values())
+    return RecentChanges(sentence, of_late, headline, rest)
 
 
 def recent_change(of: SeriesVerdict, judged: Judged) -> RecentChange:
@@ -147,9 +161,18 @@ def _when(current: pd.DataFrame, now: datetime, goes_back: bool) -> str:
     return "Last night" if is_recent else f"Measured on {day}"
 
 
-def sentence_about(when: str, verdicts: Collection[SeriesVerdict]) -> str:
-    """How many series stand how, beginning with ``when``."""
-    number = counts(verdicts)
+def _said(when: str, verdicts: Collection[SeriesVerdict]) -> tuple[str, str, str]:
+    """How many series stand how, beginning with ``when``; what of it is news, and the rest."""
+    number, known = counts(verdicts), triaged(verdicts)
     if not number or set(number) == {"insufficient"}:
-        return f"{when}: too few commits yet to tell a change from none."
-    return f"{when}: {counts_sentence(number, triaged(verdicts))}."
+        nothing = f"{when}: too few commits yet to tell a change from none."
+        return nothing, nothing, ""
+    news = {word: many for word, many in number.items() if word in _NEWS}
+    rest = {word: many for word, many in number.items() if word not in _NEWS}
+    changed = counts_sentence(news, known) or "nothing became worse or better"
+    others = f"{'The other ' if news else ''}{sum(rest.values()):,} series"
+    return (
+        f"{when}: {counts_sentence(number, known)}.",
+        f"{when}: {changed}.",
+        f"{others}: {counts_sentence(rest, 0)}." if rest else "",
+    )

@@ -1,4 +1,4 @@
-"""vLLM by release: a sentence, charts and a table of each summary that has several releases."""
+"""Engines by release: a sentence, charts and a table of each summary with several releases."""
 
 from typing import Any, NamedTuple
 
@@ -8,6 +8,8 @@ from harness.experiment.result import CellResult, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.known_releases import KnownChange
 from harness.report.release_lines import (
+    BYTECODES,
+    HOST_TIME,
     YOUNG,
     ReleaseLine,
     ReleaseLines,
@@ -17,10 +19,12 @@ from harness.report.release_lines import (
     release_lines,
     release_name,
 )
-from harness.report.release_sentence import release_headline, sentence
+from harness.report.release_sentence import growth_sentence, release_headline, sentence
 from harness.report.summary import collections_words, median, on_device
 
 CAPTIONS = {
+    BYTECODES: "Bytecodes executed in a step, per request in it.",
+    HOST_TIME: "Time of a step less the time blocked on the device, per request in it.",
     YOUNG: "In the whole run, over all processes.",
     "gc_collections_gen1": "In the whole run.",
     "gc_collections_gen2": (
@@ -33,11 +37,8 @@ CAPTIONS = {
     "tracked_heap": "Tracked by the collector when the run begins, most of them from imports.",
     "gc_pause_share": "Share of the run in the process that serves it.",
     "gc_pause_max": "The longest collection of a run.",
-    "host_time_per_request_step": (
-        "Time of a step less the time blocked on the device, per request in it."
-    ),
 }
-"""Each chart's metric, and a sentence on it."""
+"""Each chart's metric, and a sentence on it: what a step costs, then what the collector does."""
 
 
 class Chart(NamedTuple):
@@ -73,19 +74,31 @@ class ReleaseRow(NamedTuple):
 class ReleaseStudy(NamedTuple):
     """A summary with several releases, ready for its page.
 
-    ``legend``: (line, what its policy does). ``data``: what the charts draw, for JSON.
+    ``family``: what the releases are of, ``host_path``: what of it runs. ``headline``: how it grew,
+    or else ``news``: the newest release against the one before. ``legend``: (line, what its policy
+    does). ``data``: what the charts draw, for JSON.
     """
 
+    family: str
+    host_path: str
     where: str
     headline: str
+    news: str
     sentence: str
     legend: list[tuple[str, str]]
     charts: list[Chart]
     rows: list[ReleaseRow]
     data: dict[str, Any]
 
+    @property
+    def weight(self) -> tuple[bool, int]:
+        """Whether it counts bytecodes, and how many releases it has: the page opens with most."""
+        return self.charts[0].metric == BYTECODES, len(self.rows)
+
 
 TABLE_COLUMNS = (
+    "Bytecodes",
+    "Host time",
     "Collected g0/g1/g2",
     "Peak per step",
     "Left per step",
@@ -93,7 +106,6 @@ TABLE_COLUMNS = (
     "Frozen",
     "In collections",
     "Longest pause",
-    "Host, request·step",
 )
 
 
@@ -111,7 +123,10 @@ def release_study(result: ExperimentResult) -> ReleaseStudy | None:
     changes = changes_by_release(along.releases, known.change)
     return ReleaseStudy(
         where=on_device(result.cells).removeprefix(", "),
-        headline=release_headline(along),
+        family=known.name,
+        host_path=known.host_path,
+        headline=growth_sentence(result, along) or release_headline(along),
+        news=release_headline(along),
         sentence=sentence(along, changes),
         legend=[(line.name, DESCRIPTIONS.get(line.policy, "")) for line in along.lines],
         charts=[_chart(metric, along.lines) for metric in metrics],
@@ -190,6 +205,8 @@ def _figures(cell: CellResult) -> list[str]:
     process = next((process for process in cell.processes if process.role == "engine"), None)
     state = process.state if process else None
     return [
+        fmt.count(median(cell, BYTECODES)),
+        fmt.seconds(median(cell, HOST_TIME)),
         collections_words(median(cell, f"gc_collections_gen{gen}") for gen in range(3)),
         fmt.number(median(cell, "tracked_peak_per_step")),
         fmt.number(median(cell, "tracked_survivors_per_step")),
@@ -199,5 +216,4 @@ def _figures(cell: CellResult) -> list[str]:
         else fmt.MISSING,
         fmt.percent(median(cell, "gc_pause_share")),
         fmt.seconds(median(cell, "gc_pause_max")),
-        fmt.seconds(median(cell, "host_time_per_request_step")),
     ]

@@ -58,12 +58,11 @@ class ChartSeries(NamedTuple):
     @property
     def plain_unit(self) -> str:
         """Its unit, where that does not go with each value as seconds and bytes do."""
-        unit = fmt.short_unit(self.unit)
-        return "" if unit in ("s", "B") or unit.startswith("share") else unit
+        return fmt.plain_unit(fmt.short_unit(self.unit))
 
     def bare(self, value: Reading) -> str:
         """A value in words, less a plain unit."""
-        return self.shown(value).removesuffix(f" {self.plain_unit}")
+        return fmt.bare(value, fmt.short_unit(self.unit))
 
     def shown(self, value: Reading) -> str:
         """A value in words."""

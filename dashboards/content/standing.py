@@ -16,7 +16,8 @@ OLD = timedelta(hours=36)
 
 
 class Standing(NamedTuple):
-    """``age``: of the newest figure when the site was built, in words; ``is_old``: over 36 hours.
+    """``age``: of the newest figure when the site was built, in words; ``is_old``: over 36 hours;
+    ``is_behind``: another machine or environment has figures that are newer by as much.
     ``stale``: how many of the ``series`` were not measured at the newest commit. ``noise``: of the
     median timing, in words; "" without timings.
     """
@@ -25,6 +26,7 @@ class Standing(NamedTuple):
     environment: str
     age: str
     is_old: bool
+    is_behind: bool
     series: int
     stale: int
     noise: str
@@ -33,14 +35,15 @@ class Standing(NamedTuple):
 def standings(
     figures: pd.DataFrame, verdicts: Mapping[Key, SeriesVerdict], now: datetime
 ) -> list[Standing]:
-    """One for each machine and environment that has current figures."""
+    """One for each machine and environment that has current figures, the newest first."""
     current = figures[figures["is_current"]] if len(figures) else figures
-    found = []
+    found, ages = [], dict[tuple[object, object], timedelta]()
     for (machine, environment), rows in current.groupby(
         ["machine", "environment"], observed=True, sort=False
     ):
         measured = rows["measured"].max()
-        age = now - (rows["date"].max() if pd.isna(measured) else measured)
+        ages[machine, environment] = now - (rows["date"].max() if pd.isna(measured) else measured)
+    for (machine, environment), age in sorted(ages.items(), key=lambda pair: pair[1]):
         judged = [each for key, each in verdicts.items() if key[:2] == (machine, environment)]
         found.append(
             Standing(
@@ -48,6 +51,7 @@ def standings(
                 str(environment),
                 age_words(age),
                 age > OLD,
+                age - min(ages.values()) > OLD,
                 len(judged),
                 sum(each.is_stale for each in judged),
                 _noise(judged),

@@ -1,5 +1,6 @@
 """A stored run by its name, of whatever kind."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from engines.nearest import nearest
@@ -27,9 +28,16 @@ def find_run(name: str, runs: Path) -> Path:
             f"{name} holds no result: it was ended before its first summary, and goes on by its "
             f"command with --resume {Path(name).name}"
         )
-    known = [path.parent.name for path in stored_runs(runs)]
+    stored = [path.parent.name for path in stored_runs(runs)]
+    known = [*get_close_matches(name, [LATEST]), *stored, *_beside(Path(name))]
     near = f"did you mean {', '.join(nearest(name, known)[:3])}?" if known else f"{runs} has none"
     raise ValueError(f"there is no run {name!r}; {near}")
+
+
+def _beside(path: Path) -> list[str]:
+    """What lies where a path that is not there would."""
+    is_path = len(path.parts) > 1 and path.parent.is_dir()
+    return [str(each) for each in path.parent.iterdir()] if is_path else []
 
 
 def find_shard(name: str, runs: Path) -> Path:

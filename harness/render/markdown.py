@@ -19,6 +19,8 @@ def report_markdown(report: Report, picture: str = "") -> str:
 
 def _answer(report: Report, picture: str) -> Iterator[str]:
     yield f"### {report.heading}: {escaped_inside(report.answer)}"
+    if report.advice:
+        yield escaped(report.advice)
     if report.attention:
         yield f"**Attention**: {escaped(report.attention)}"
     if picture:

@@ -4,6 +4,8 @@ from base64 import b64encode
 from pathlib import Path
 
 from harness.format import printable
+from harness.render.csv_text import report_csv
+from harness.render.image_file import NARROW
 from harness.render.markdown import report_markdown
 from harness.render.report import Picture, Report
 from harness.render.verdict_words import SIGNS
@@ -20,16 +22,20 @@ def report_page(report: Report) -> bytes:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown
     )
     template = environment.from_string(_TEMPLATE.read_text("utf-8"))
-    markdown = report_markdown(report)
     return template.render(
-        report=report, markdown=markdown, classes=_CLASSES, address=_address
+        report=report,
+        markdown=report_markdown(report),
+        csv=report_csv(report),
+        classes=_CLASSES,
+        address=_address,
     ).encode()
 
 
-def _address(picture: Picture) -> str:
+def _address(picture: Picture, *, is_narrow: bool = False) -> str:
     """The image as an address."""
     suffix, kind = (".png", "png") if picture.is_dense else (".svg", "svg+xml")
-    return f"data:image/{kind};base64,{b64encode(picture.draw(suffix)).decode()}"
+    image = picture.draw(f"{NARROW * is_narrow}{suffix}")
+    return f"data:image/{kind};base64,{b64encode(image).decode()}"
 
 
 def _shown(value: object) -> object:

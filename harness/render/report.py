@@ -13,7 +13,8 @@ Pairs = Sequence[tuple[str, str]]
 class Picture(NamedTuple):
     """``text`` says what it shows, for those who do not see it too.
 
-    ``draw`` takes ".png" or ".svg" and gives the file. ``is_dense``: too many marks for an SVG.
+    ``draw`` takes ".png" or ".svg", after `image_file.NARROW` or not, and gives the file.
+    ``is_dense``: too many marks for an SVG.
     ``in_text``: what a terminal shows in its place.
     """
 
@@ -45,8 +46,9 @@ class Section(NamedTuple):
 class Report(NamedTuple):
     """The answer first, then how sure it is, and last all the rest.
 
-    ``heading``: what made it ("gcbench gate"); ``command``: with all its words. ``short``: the
-    sentences as labelled words, in their place where there is little room. ``snippet``: code to
+    ``heading``: what made it ("gcbench gate"); ``command``: with all its words. ``advice``: what to
+    do now, a sentence for whoever reads no more. ``short``: the sentences as labelled words, in
+    their place where there is little room. ``snippet``: code to
     take over. ``next``: commands by what they do. ``sure``: how far the answer can be relied upon.
     ``more``, the lists that are not bad and ``facts`` are details.
     """
@@ -54,6 +56,7 @@ class Report(NamedTuple):
     heading: str
     name: str
     answer: str
+    advice: str = ""
     attention: str = ""
     short: Pairs = ()
     tables: Sequence[PlainTable] = ()

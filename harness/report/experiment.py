@@ -22,6 +22,7 @@ from harness.report.summary import (
     step_tables,
     verdict_tables,
 )
+from harness.report.what_to_do import experiment_advice
 
 
 def describe_experiment(result: ExperimentResult, folder: Path | None = None) -> Report:
@@ -36,6 +37,7 @@ def describe_experiment(result: ExperimentResult, folder: Path | None = None) ->
         heading="gcbench compare",
         name=result.name,
         answer=first,
+        advice=experiment_advice(result),
         tables=[*(pivots or [cells]), *message_sizes(result)],
         sentences=above,
         lists=[

@@ -8,6 +8,7 @@ from harness.explain.exports.sarif import sarif_log
 from harness.explain.exports.speedscope import speedscope_file
 from harness.explain.exports.stacks import Count
 from harness.explain.result import ExplainResult, FunctionsBody
+from harness.render.csv_text import report_csv
 from harness.render.markdown import report_markdown
 from harness.render.report import Report
 from harness.result.result import NotExportedError, Result
@@ -31,6 +32,7 @@ Export = Callable[[Exported], bytes]
 
 _EXPORTS: Mapping[str, tuple[type[Result], Export]] = {
     "markdown": (Result, lambda of: report_markdown(of.report, of.picture).encode()),
+    "csv": (Result, lambda of: report_csv(of.report).encode()),
     "github-annotations": (GateResult, lambda of: annotations(of.result)),
     "action-benchmark-smaller": (GateResult, lambda of: action_benchmark(of.result, "lower")),
     "action-benchmark-bigger": (GateResult, lambda of: action_benchmark(of.result, "higher")),

@@ -19,6 +19,7 @@ from harness.report.gate_tables import (
 from harness.report.gate_title import title
 from harness.report.gate_waivers import accepted_words, trailer_lines, unused_words
 from harness.report.power import surroundings_words
+from harness.report.what_to_do import GATE_ADVICE
 from harness.tracking.gate.c_functions import PER_STEP
 from harness.tracking.gate.exact_words import BYTECODES, c_function_words, difference_words
 from harness.tracking.gate.result import ExactChange, GateCell, GateResult, TimingChange
@@ -65,6 +66,7 @@ def describe_gate(result: GateResult) -> Report:
         heading="gcbench gate",
         name=result.name,
         answer=title(result),
+        advice=GATE_ADVICE[result.verdict],
         attention=fmt.capitalised(settles_no_times(result)),
         short=known(_short(result)),
         sentences=gate_findings(result),

@@ -1,6 +1,6 @@
 """What changed in stored results: the answer, the series that did, and what was read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from harness import format as fmt
@@ -8,6 +8,7 @@ from harness.render.report import Listing, Picture, Report, known
 from harness.render.table import PlainTable, Row
 from harness.report.history_image import history_image
 from harness.report.series_words import LABELS, change_label, counts_sentence, named_series
+from harness.report.what_to_do import history_advice
 from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 from harness.tracking.verdict import Word
 
@@ -33,13 +34,17 @@ def describe_history(result: HistoryResult) -> Report:
         heading="gcbench report",
         name=result.name,
         answer=_answer(result),
+        advice=history_advice(result),
         tables=_tables(result.changes, _MOVED),
         lists=[
             Listing("Not compared", list(_not_compared(result.changes)), is_bad=True),
             Listing("Problems", result.problems, is_bad=True),
             Listing("Notes", result.notes),
         ],
-        sure=_read_pairs(result.read),
+        sure=[
+            *known([("series", counts_sentence(_counted(result, LABELS), 0))]),
+            *_read_pairs(result.read),
+        ],
         more=_tables(result.changes, _STOOD),
         command=result.command,
         pictures=[
@@ -71,13 +76,15 @@ def _answer(result: HistoryResult) -> str:
     """How many series changed, in a line."""
     if not result.is_compared:
         return f"✗ Nothing to compare: {nothing_compared(result)}."
-    number: dict[Word, int] = {
-        word: sum(each.verdict == word for each in result.changes) for word in LABELS
-    }
+    number = _counted(result, _MOVED[0])
     first = next((word for word in _MOVED[0] if number[word]), None)
     if first is None:
-        return f"{LABELS['no_change_shown']}: {counts_sentence(number, 0) or 'no series'}"
+        return LABELS["no_change_shown"]
     return f"{LABELS[first][0]} {counts_sentence(number, 0)}"
+
+
+def _counted(result: HistoryResult, words: Iterable[Word]) -> dict[Word, int]:
+    return {word: sum(each.verdict == word for each in result.changes) for word in words}
 
 
 def _tables(changes: Sequence[SeriesChange], groups: Sequence[Sequence[Word]]) -> list[PlainTable]:
@@ -87,10 +94,16 @@ def _tables(changes: Sequence[SeriesChange], groups: Sequence[Sequence[Word]]) -
     """
     tables = []
     for title, series in _parts(changes):
-        rows = [[_row(each) for each in series if each.verdict in group] for group in groups]
+        units = {fmt.plain_unit(fmt.short_unit(each.unit)) for each in series}
+        says_unit = len(units) > 1
+        in_ = "" if says_unit or units == {""} else f", in {units.pop()}"
+        rows = [
+            [_row(each, says_unit=says_unit) for each in series if each.verdict in group]
+            for group in groups
+        ]
         if any(rows) and not _is_missing(series):
             columns = ("series", "before", "after", "change", "verdict")
-            tables.append(PlainTable(title, columns, [group for group in rows if group]))
+            tables.append(PlainTable(f"{title}{in_}", columns, [group for group in rows if group]))
     return [*tables[:-1], *(table._replace(caption=_CAPTION) for table in tables[-1:])]
 
 
@@ -121,12 +134,14 @@ def _parts(changes: Sequence[SeriesChange]) -> Iterator[tuple[str, list[SeriesCh
         yield f"{base[:8]} → {head[:8]} on {machine}, {environment}", series
 
 
-def _row(change: SeriesChange) -> Row:
+def _row(change: SeriesChange, *, says_unit: bool) -> Row:
+    """``says_unit``: with the unit beside the series' name, where that is a word."""
     unit = fmt.short_unit(change.unit)
+    plain = fmt.plain_unit(unit)
     return (
-        named_series(change),
-        fmt.with_unit(change.before, unit).strip(),
-        fmt.with_unit(change.after, unit).strip(),
+        named_series(change) + (f", in {plain}" if says_unit and plain else ""),
+        fmt.bare(change.before, unit),
+        fmt.bare(change.after, unit),
         change_label(change.ratio),
         LABELS[change.verdict],
     )

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 FILE = Path(__file__).with_name("vllm_releases.toml")
+_FILES = (FILE, FILE.with_name("sglang_releases.toml"))
 
 Concern = Literal[
     "garbage collection", "output tokens", "serialisation", "scheduling", "async output"
@@ -41,10 +42,14 @@ class KnownChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of what some engines run, called ``name``: releases and changes, in the order of versions."""
+    """Of what some engines run, called ``name``: releases and changes, in the order of versions.
+
+    ``host_path``: in words what of it runs here.
+    """
 
     name: str
     engines: list[str]
+    host_path: str
     release: list[KnownRelease]
     change: list[KnownChange]
 
@@ -54,11 +59,12 @@ class KnownReleases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def known_releases(engine: str) -> KnownReleases:
-    """What the file beside this module says, if it is of this engine; of another its name alone."""
-    known = _load()
-    return known if engine in known.engines else KnownReleases(engine, [engine], [], [])
+    """What a file beside this module says of this engine; of one that none has its name alone."""
+    of = next((each for each in _load() if engine in each.engines), None)
+    return of or KnownReleases(engine, [engine], "", [], [])
 
 
 @cache
-def _load() -> KnownReleases:
-    return msgspec.convert(tomllib.loads(FILE.read_text(encoding="utf-8")), KnownReleases)
+def _load() -> list[KnownReleases]:
+    texts = [tomllib.loads(file.read_text(encoding="utf-8")) for file in _FILES]
+    return msgspec.convert(texts, list[KnownReleases])

@@ -15,6 +15,7 @@ from harness.report.nightly_words import (
     suspicious_table,
 )
 from harness.report.series_words import counts_sentence
+from harness.report.what_to_do import night_advice
 from harness.tracking.nightly.result import Alert, NightlyResult
 
 
@@ -24,6 +25,7 @@ def describe_nightly(result: NightlyResult) -> Report:
         heading="gcbench nightly",
         name=f"the night of {result.started[:10]}",
         answer=nightly_headline(result),
+        advice=night_advice(result),
         tables=suspicious_table(result.suspicious),
         sections=[_section(alert) for alert in result.alerts],
         lists=[

@@ -17,6 +17,9 @@ YOUNG = "gc_collections_gen0"
 """The metric of which a chart, a sentence and a picture tell first."""
 
 
+BYTECODES, HOST_TIME = "bytecodes_per_request_step", "host_time_per_request_step"
+
+
 class ReleaseLine(NamedTuple):
     """Cells that differ in their release alone; ``cells``: one a release, None where it has none.
 

@@ -1,13 +1,25 @@
-"""What the exact counts say about an engine's releases: the newest one, and all of them."""
+"""What is said about an engine's releases: how they grew, the newest one, and all of them."""
 
 from collections.abc import Mapping, Sequence
 
 from harness import format as fmt
+from harness.experiment.result import CellResult, Comparison, ExperimentResult
 from harness.metrics import METRICS
 from harness.report.known_releases import KnownChange
-from harness.report.release_lines import YOUNG, ReleaseLines, ReleaseStep, release_steps, version_of
+from harness.report.release_lines import (
+    BYTECODES,
+    HOST_TIME,
+    YOUNG,
+    ReleaseLines,
+    ReleaseStep,
+    release_steps,
+    version_of,
+)
+from harness.report.summary import median
+from harness.statistics.paired_ratio import MIN_ROUNDS
 
 _TOLD = (
+    BYTECODES,
     YOUNG,
     "gc_collections_gen2",
     "tracked_peak_per_step",
@@ -15,6 +27,45 @@ _TOLD = (
     "tracked_heap",
 )
 """What is told of a new release, where it is exact."""
+
+
+def growth_sentence(result: ExperimentResult, along: ReleaseLines) -> str:
+    """How much dearer the newest version is than the oldest, in time and in bytecodes.
+
+    Of the first line that has one of the two at both ends; "" where none has.
+    """
+    for line in along.lines:
+        pairs = zip(along.releases, line.cells, strict=True)
+        known = [(release, cell) for release, cell in pairs if cell and version_of(release)]
+        if len(known) < 2:
+            continue
+        (first, one), (last, other) = known[0], known[-1]
+        parts = []
+        if verdict := _verdict_on_time(result, one.id, other.id):
+            sure = f"(95 %: {fmt.interval(verdict.ci95)})"
+            parts.append(f"{_more(verdict.ratio)} time per step {sure}")
+        elif time := _ratio(one, other, HOST_TIME):
+            parts.append(f"{_more(time)} time per step (medians, no verdict)")
+        if bytecodes := _ratio(one, other, BYTECODES):
+            parts.append(f"{_more(bytecodes)} bytecodes per request and step")
+        if parts:
+            return f"{along.known.name} {last} takes the host {' and '.join(parts)} than {first}"
+    return ""
+
+
+def _verdict_on_time(result: ExperimentResult, base: str, head: str) -> Comparison | None:
+    ours = (each for each in result.comparisons if (each.baseline, each.candidate) == (base, head))
+    timed = (each for each in ours if each.metric.startswith("host_time"))
+    return next((each for each in timed if each.rounds >= MIN_ROUNDS), None)
+
+
+def _ratio(one: CellResult, other: CellResult, metric: str) -> float | None:
+    before, after = median(one, metric), median(other, metric)
+    return after / before if before and after else None
+
+
+def _more(ratio: float) -> str:
+    return f"{fmt.percent(abs(ratio - 1))} {'less' if ratio < 1 else 'more'}"
 
 
 def release_headline(along: ReleaseLines) -> str:
@@ -40,9 +91,10 @@ def release_headline(along: ReleaseLines) -> str:
         if METRICS[metric].differs(one, other):
             change = f" ({fmt.percent(other / one - 1, signed=True)})" if one > 0 else ""
             changed.append(f"{METRICS[metric].words} {fmt.count(one)} → {fmt.count(other)}{change}")
+    of = "" if line.is_exact(BYTECODES) else " of the collector"
     return (
         f"{along.known.name} {along.releases[newest]} against {along.releases[before]}: "
-        f"{'; '.join(changed) or 'no exact count of the collector has changed'}"
+        f"{'; '.join(changed) or f'no exact count{of} has changed'}"
     )
 
 

@@ -12,7 +12,14 @@ from harness.render.table import PlainTable, Row
 from harness.report.answer import sure_pairs
 from harness.report.header import INCOMPLETE, facts, varying_axes
 from harness.report.messages import messages_tables
-from harness.report.release_lines import YOUNG, changes_by_release, release_lines
+from harness.report.release_lines import (
+    BYTECODES,
+    YOUNG,
+    ReleaseLines,
+    changes_by_release,
+    release_lines,
+    release_steps,
+)
 from harness.report.release_sentence import release_headline, sentence
 from harness.report.releases_image import releases_image
 from harness.report.summary import collections_words, failure_lines, median, on_device
@@ -30,6 +37,7 @@ def describe_releases(result: ExperimentResult) -> Report:
         answer=f"{release_headline(along)}."
         if result.is_complete
         else f"✗ Incomplete: {INCOMPLETE}.",
+        advice=_largest_step(along),
         tables=[
             releases_table(result, labels),
             costs_table(result, labels),
@@ -65,6 +73,16 @@ def describe_releases(result: ExperimentResult) -> Report:
         if counted
         else [],
     )
+
+
+def _largest_step(along: ReleaseLines) -> str:
+    """The release that added most bytecodes, "" where none is known to have."""
+    for line in along.lines:
+        steps = release_steps(along.releases, line.medians(BYTECODES), BYTECODES)
+        if dearer := [each for each in steps if each.value_after > each.value_before]:
+            added = fmt.count(dearer[0].value_after - dearer[0].value_before)
+            return f"Look first at {dearer[0].after}: it added most, {added} bytecodes per step."
+    return ""
 
 
 Labels = Mapping[str, str]

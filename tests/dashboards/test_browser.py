@@ -1,14 +1,16 @@
 """The site in Chromium, opened from the disk: quick, quiet, by keyboard, by the same rules."""
 
+import csv
 import json
 import random
 import re
+import shutil
 import time
 from math import isnan
 
 import pytest
 from examples import every
-from planted import MESSAGES, SENTENCE, morning, plant
+from planted import BENCHMARKS, MESSAGES, SENTENCE, morning, plant
 from processes import HANG_SECONDS
 
 from dashboards.site import build_site
@@ -288,8 +290,8 @@ def test_two_commits_compare_as_python_compares_them(large, tab):
             assert found[title] == [
                 row["verdict"],
                 fmt.percent(row["ratio"] - 1, signed=True),
-                fmt.with_unit(row["before"], row["unit"]),
-                fmt.with_unit(row["after"], row["unit"]),
+                fmt.bare(row["before"], row["unit"]),
+                fmt.bare(row["after"], row["unit"]),
             ]
     sentence = here.page.locator("#sentence").inner_text()
     here.page.locator("#swap").click()
@@ -373,16 +375,85 @@ def test_commits_are_found_by_message_author_and_marks(large, tab):
     here.open(site / "commits.html")
     rows = here.page.locator("#commits tbody tr:visible")
     assert rows.count() == 200
-    here.page.locator("#text").fill("BLOCK IDS")
+    here.page.locator("[name=text]").fill("BLOCK IDS")
     here.until(lambda: rows.count() == 1)
     assert planted.hashes[-60][:8] in rows.inner_text()
-    here.page.locator("#text").fill("bo example")
-    here.until(lambda: "shown" in here.page.locator("#count").inner_text())
+    here.page.locator("[name=text]").fill("bo example")
+    here.until(lambda: "shown" in here.page.locator("[data-filter] [role=status]").inner_text())
     assert rows.count() == 67
-    here.page.locator("#text").fill("")
-    here.page.locator("#marked").check()
+    here.page.locator("[name=text]").fill("")
+    here.page.locator("[name=marked]").check()
     here.until(lambda: rows.count() < 30)
     assert "▼ worse 1" in rows.first.text_content()
+    assert here.complaints == []
+
+
+def test_the_overview_says_what_to_do_on_a_phones_first_screen(large, tab):
+    planted, site, _ = large
+    here = tab(viewport=PHONE)
+    here.open(site / "index.html")
+    advice = here.page.locator(".advice")
+    words = " ".join(advice.inner_text().split())
+    assert words == (
+        f"Look first at {planted.hashes[-1][:8]} {MESSAGES[1]} by Bo Example: it made "
+        "gc_collections_gen0 worse, +40.0 %. That is certain: the count is exact."
+    )
+    box = advice.bounding_box()
+    assert box["y"] + box["height"] < PHONE["height"] / 2
+    worse = " ".join(here.page.locator(".summary tbody tr").first.inner_text().split())
+    assert worse == "▼ worse 2 34.9 % +29.8 to +40.0 %", "how many, the mean and the range"
+    edges = here.page.locator(".summary td").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().right)"
+    )
+    assert len(edges) == 3 * 3
+    assert max(edges) <= PHONE["width"]
+    loud = here.page.locator(".strip span").evaluate_all(
+        "all => all.map(each => [getComputedStyle(each).color, getComputedStyle(each).fontWeight])"
+    )
+    assert len({tuple(each) for each in loud}) == 1, "no age is louder than the rest"
+
+
+def test_changes_are_narrowed_and_what_is_left_is_saved(large, tab):
+    _, site, _ = large
+    here = tab()
+    here.open(site / "index.html")
+    page, rows = here.page, here.page.locator("#changes [data-row]:visible")
+    assert rows.count() == 4
+    page.locator("[name=verdict]").select_option("better")
+    here.until(lambda: rows.count() == 1)
+    assert page.locator("article:visible").count() == 1, "a commit without a row is not shown"
+    assert "1 of 4 shown" in page.locator("[data-filter] [role=status]").inner_text()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as CSV").click()
+    head, row = csv.reader(saved.value.path().read_text().splitlines())
+    assert head[:3] == ["Verdict", "Series", "Change (95 %)"]
+    assert row[1].startswith("request_throughput list_of_arrays/per_request")
+    assert row[3:5] == ["1,464", "1,827"], "the unit is in the series' cell"
+    page.locator("[name=verdict]").select_option("")
+    page.locator("[name=text]").fill("sort the hand-off")
+    here.until(lambda: rows.count() == 2)
+    assert here.complaints == []
+
+
+def test_many_variants_of_a_benchmark_are_one_row_that_opens(small, tmp_path, tab):
+    folder = shutil.copytree(small.results, tmp_path / "results")
+    for path in (folder / "asv" / "box").glob("*-py3.11.json"):
+        content = json.loads(path.read_text())
+        row = content["results"][BENCHMARKS[0].name]
+        if content["commit_hash"] in small.hashes[-2:]:
+            row[0] = [10 * value for value in row[0]]
+        path.write_text(json.dumps(content))
+    build_site(folder, tmp_path / "site", repository=small.repository, now=morning(small))
+    here = tab()
+    here.open(tmp_path / "site" / "index.html")
+    group = here.page.locator("details.variants")
+    summary = " ".join(group.first.locator("summary").inner_text().split())
+    assert re.fullmatch(r"▼ worse gc_collections_gen0 \+900\.0 % in 15 variants", summary)
+    rows = group.first.locator("[data-row]:visible")
+    assert rows.count() == 0
+    group.first.locator("summary").click()
+    assert rows.count() == 15
+    assert "collections" not in rows.first.inner_text().replace("gc_collections_gen0", "")
     assert here.complaints == []
 
 
@@ -391,9 +462,17 @@ def test_releases_are_read_by_keyboard_and_lead_to_their_row(large, tab):
     here = tab()
     here.open(site / "releases.html")
     page = here.page
-    charts = page.locator("[data-chart]:visible")
-    here.until(lambda: page.locator("[data-chart]:visible canvas").count() == charts.count() == 9)
-    chart, readout = charts.first, page.locator(".readout:visible").first
+    charts, drawn = (
+        page.locator("[data-chart]:visible"),
+        page.locator("[data-chart]:visible canvas"),
+    )
+    here.until(lambda: drawn.count() == charts.count() == 10)
+    costs = [page.locator(".readout:visible").nth(place).inner_text() for place in (0, 1)]
+    assert "as_is 1,904.2 bytecodes" in costs[0]
+    assert re.search(r"as_is 55\.\d µs", costs[1]), "bytecodes and time lead"
+    page.locator(".choose select").first.select_option(label="vLLM: vllm-releases")
+    here.until(lambda: drawn.count() == charts.count() == 9)
+    chart, readout = charts.nth(1), page.locator(".readout:visible").nth(1)
     assert "0.33.0 2026-11-02" in readout.inner_text()
     chart.focus()
     page.keyboard.press("Home")
@@ -411,8 +490,8 @@ def test_releases_are_read_by_keyboard_and_lead_to_their_row(large, tab):
     page.keyboard.press("0")
     here.until(lambda: chart.get_attribute("data-x") == f"{low:g} {high:g}")
     page.keyboard.press("Enter")
-    here.until(lambda: page.evaluate("document.activeElement.id") == "release-0-2")
-    assert page.locator("#release-0-2").inner_text().startswith("0.11.1")
+    here.until(lambda: page.evaluate("document.activeElement.id") == "release-1-2")
+    assert page.locator("#release-1-2").inner_text().startswith("0.11.1")
     assert here.complaints == []
 
 
@@ -421,8 +500,9 @@ def test_releases_are_hovered_with_the_spread_of_what_was_timed(large, tab):
     here = tab()
     here.open(site / "releases.html")
     page = here.page
-    box = page.locator("[data-chart]", has=page.locator("canvas")).filter(visible=True).nth(8)
-    readout = page.locator(".readout:visible").nth(8)
+    page.locator(".choose select").first.select_option(label="vLLM: vllm-releases")
+    box = page.locator("[data-chart]", has=page.locator("canvas")).filter(visible=True).first
+    readout = page.locator(".readout:visible").first
     box.scroll_into_view_if_needed()
     over = box.locator(".u-over")
     size = over.bounding_box()
@@ -453,13 +533,13 @@ def test_the_charts_of_another_summary_are_drawn_when_it_is_chosen(tmp_path, tab
         # In one call: between two a chart that is drawn anew can be gone.
         return drawn.evaluate_all("all => all.map(each => each.getBoundingClientRect().width)")
 
-    here.until(lambda: len(widths()) == 9)
+    here.until(lambda: len(widths()) == 10)
     page.set_viewport_size({"width": 700, "height": 800})
-    page.locator(".choose select").first.select_option(label="few")
-    here.until(lambda: len(found := widths()) == 9 and min(found) > 600)
+    page.locator(".choose select").first.select_option(label="vLLM: few")
+    here.until(lambda: len(found := widths()) == 10 and min(found) > 600)
     page.set_viewport_size({"width": 390, "height": 800})
-    page.locator(".choose select").first.select_option(label="most")
-    here.until(lambda: len(found := widths()) == 9 and max(found) < 390)
+    page.locator(".choose select").first.select_option(label="vLLM: most")
+    here.until(lambda: len(found := widths()) == 10 and max(found) < 390)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert here.complaints == []
 
@@ -573,4 +653,9 @@ def test_nothing_is_wider_than_a_phone(large, tab):
             "e.getBoundingClientRect().height < 32).length"
         )
         assert small == 0, "what is touched is large enough"
+        cut = "e => e.getBoundingClientRect().right > innerWidth && !e.closest('[hidden]')"
+        cells = ".grid td, .stack td, .changes td, .summary td, .intervals td, .commits td"
+        assert not here.page.evaluate(f"[...document.querySelectorAll('{cells}')].some({cut})"), (
+            path
+        )
     assert here.complaints == []

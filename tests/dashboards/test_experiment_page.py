@@ -25,7 +25,7 @@ def words(tmp_path_factory):
 
 
 def test_it_says_the_answer_first_and_every_verdict_with_its_interval(words):
-    assert re.search(r"main-job Best: flat_arrays · columnar · freeze", words)
+    assert re.search(r"main-job Take flat_arrays · columnar · freeze, .* Best: flat_arrays", words)
     row = r"list_of_arrays · per_request · default -5\.3 % -6\.1 to -4\.5 % ▼ worse ±3\.1 %"
     assert re.search(row, words)
     assert words.count("▼ worse ±") + words.count("▲ better ±") == 9

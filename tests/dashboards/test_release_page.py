@@ -11,8 +11,9 @@ from test_site import Page, value_of
 
 from dashboards.content.releases import CAPTIONS, TABLE_COLUMNS, release_study
 from dashboards.site import build_site
+from harness.experiment.result import Comparison
 from harness.report.known_releases import known_releases
-from harness.report.release_lines import YOUNG
+from harness.report.release_lines import BYTECODES, HOST_TIME, YOUNG
 
 COUNTS = {"0.11.2": 1962, "0.11.0": 2927, "0.11.1": 1962, "0.16.0": 1965, "0.17.1": 1529}
 TOO_OLD = {"0.10.0": "vLLM 0.10.0 is too old; supported are 0.10.2 and later"}
@@ -65,7 +66,40 @@ def test_of_counts_that_do_not_repeat_nothing_exact_is_said():
         each.metrics[YOUNG] = timed([9.0, 8.0])
     study = release_study(result(cells))
     assert study.sentence.startswith("There is no exact count")
-    assert study.charts[0].trust.startswith("Counted, and not exact here")
+    assert study.charts[2].trust.startswith("Counted, and not exact here")
+
+
+def test_the_headline_is_growth_with_a_verdict_where_there_is_one():
+    cells = [cell("0.11.0", 9), cell("0.12.0", 9), cell("/src/vllm", 9)]
+    for each, bytecodes, seconds in zip(cells, (100, 125, 1), (4.0, 3.0, 1.0), strict=True):
+        each.metrics[BYTECODES], each.metrics[HOST_TIME] = exact(bytecodes), timed([seconds])
+    assert release_study(result(cells)).headline == (
+        "vLLM 0.12.0 takes the host 25.0 % less time per step (medians, no verdict) and 25.0 % "
+        "more bytecodes per request and step than 0.11.0"
+    )
+    verdict = Comparison(
+        candidate=cells[1].id,
+        baseline=cells[0].id,
+        metric="host_time_per_step",
+        rounds=7,
+        ratio=0.8,
+        ci95=(0.7, 0.9),
+        p_adjusted=0.01,
+        verdict="better",
+        mde=0.02,
+    )
+    said = release_study(result(cells, comparisons=[verdict])).headline
+    assert "20.0 % less time per step (95 %: -30.0 to -10.0 %)" in said
+    few = msgspec.structs.replace(verdict, rounds=6)
+    assert "no verdict" in release_study(result(cells, comparisons=[few])).headline
+
+
+def test_a_page_of_several_families_names_each(tmp_path):
+    of_another = [cell(release, 9, engine="sglang-hostpath") for release in ("0.5.1", "0.5.23")]
+    page, _ = page_of(tmp_path, along(COUNTS), result(of_another, name="other"))
+    assert "SGLang: 1" in words(page)
+    assert "SGLang 0.5.23 takes the host 0.0 % more time" in words(page)
+    assert "radix cache" in words(page)
 
 
 @given(
@@ -99,7 +133,9 @@ def test_the_table_says_what_changed_and_what_was_left_out(tmp_path):
     page, _ = page_of(tmp_path, along(COUNTS, missing_releases=TOO_OLD))
     said = words(page)
     assert "0.10.0 2025-07-25 Left out: vLLM 0.10.0 is too old; supported are" in said
-    assert "0.11.0 2025-10-04 as_is 2,927/292/29 2.00 0 1,000 90.0 % 2.0 % 20.0 ms" in said
+    assert (
+        "0.11.0 2025-10-04 as_is 0 20.0 ms 2,927/292/29 2.00 0 1,000 90.0 % 2.0 % 20.0 ms" in said
+    )
     order = [
         said.index(f"{release} 202")
         for release in ("0.10.0", "0.11.0", "0.11.1", "0.11.2", "0.16.0", "0.17.1")
@@ -122,10 +158,11 @@ def test_charts_say_what_their_figures_are_worth(tmp_path):
     )
     page, data = page_of(tmp_path, along(COUNTS), single)
     said = words(page)
-    assert said.count("Exact: it repeats to the digit.") == 2 * 6
+    assert said.count("Exact: it repeats to the digit.") == 2 * 7
     assert said.count("Medians of 3 timed trials, without a verdict; bars from least to most.") == 3
     assert said.count("One timed trial, without a verdict.") == 3
     assert said.index("#24964") < said.index("0.12.0 2025"), "the study with most releases is first"
+    assert said.index("Bytecodes per request step") < said.index("Young collections")
     assert [len(study["releases"]) for study in data] == [5, 2]
     charts = [attributes for tag, attributes in page.elements if "data-chart" in attributes]
     assert len(charts) == 2 * len(CAPTIONS)

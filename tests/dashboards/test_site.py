@@ -182,10 +182,10 @@ def test_the_overview_says_what_changed_in_one_sentence(site, small):
     page = Page(site / "index.html")
     assert SENTENCE in page.text
     assert "Keep a note of each request until the step is over" in page.text
-    words = " ".join(page.text.split())
+    words = " ".join(page.text.split()).partition("What changed, by commit")[2]
     new = words.index("▼ NEW Keep a note of each request until the step is over")
     assert new < words.index("▼ NEW Sort the hand-off by block") < words.index("▲ better")
-    assert "+40.0 % 432 collections 605 collections" in words
+    assert "+40.0 % 432 605" in words
     assert f"{small.hashes[-1][:8]} by Bo Example, 2026-01-08" in words
     assert f"{small.hashes[-2][:8]} → {small.hashes[-1][:8]}" in words
     assert f"gcbench gate {small.hashes[-2][:10]} {small.hashes[-1][:10]}" in words
@@ -193,8 +193,17 @@ def test_the_overview_says_what_changed_in_one_sentence(site, small):
 
 def test_the_overview_says_how_old_and_how_noisy_the_figures_are(site):
     words = " ".join(Page(site / "index.html").text.split())
-    assert "box py3.11 measured 27 hours before this page was built 60 series, none stale" in words
+    when = "measured 27 hours before this page was built, 2026-01-09 06:00 UTC"
+    assert f"box py3.11 {when} 60 series, none stale" in words
     assert re.search(r"noise ±[01]\.\d\d? % \(median timing\)", words)
+
+
+def test_figures_that_are_old_are_said_to_be_once(small, tmp_path):
+    late = morning(small) + timedelta(days=40)
+    build_site(small.results, tmp_path / "site", repository=small.repository, now=late)
+    text = (tmp_path / "site" / "index.html").read_text()
+    assert text.count("41 days") == 1
+    assert "Measure again before you act: the newest figures are 41 days old." in text
 
 
 def judged(figures, today=date(2026, 1, 30)):
@@ -372,10 +381,19 @@ def test_an_experiment_that_lacks_trials_is_marked_with_figures_and_without(tmp_
 def test_published_results_alone_make_a_site(tmp_path):
     built = build_site(PUBLISHED, tmp_path / "site")
     assert built.problems == []
-    assert "No commits have been measured" in Page(tmp_path / "site" / "index.html").text
+    overview = " ".join(Page(tmp_path / "site" / "index.html").text.split())
+    assert "No commits have been measured" in overview
+    assert "17 experiments, and no nights yet" in overview
+    growth = "vLLM 0.33.0 takes the host 61.9 % more time per step (95 %: +59.7 to +64.2 %)"
+    assert growth in overview
+    assert "Best: flat_arrays · columnar · freeze, request throughput +276.8 %" in overview
     words = " ".join(Page(tmp_path / "site" / "releases.html").text.split())
     assert re.search(r"0\.11\.0 222 req/s baseline 252 req/s \+13\.6 % ▲", words)
-    assert "0.11.0 2025-10-04 as_is 2,927/266/4 4,965 0.573 507,803 0.0 % 24.5 % 260 ms" in words
+    assert (
+        "0.11.0 2025-10-04 as_is – 14.1 µs 2,927/266/4 4,965 0.573 507,803 0.0 % 24.5 % 260 ms"
+        in words
+    )
+    assert words.index(growth) < words.index("no exact count of the collector"), "growth leads"
     assert not (tmp_path / "site" / "compare.html").exists()
 
 

@@ -15,6 +15,7 @@ COUNTS = (
     "tracked_peak_per_step",
     "tracked_survivors_per_step",
     "tracked_heap",
+    "bytecodes_per_request_step",
 )
 TIMINGS = {
     "gc_pause_share": "share of wall",

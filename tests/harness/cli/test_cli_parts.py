@@ -149,7 +149,7 @@ def test_stored_parts_are_read_again_as_one_report(compare, tmp_path, capsys):
     assert "two at a time\n- Best: freeze" in capsys.readouterr().out
     files = {kind: tmp_path / f"x.{kind}" for kind in ("html", "md", "png")}
     assert main([*again, "--html", str(files["html"]), "--export", f"markdown={files['md']}"]) == 0
-    assert files["html"].read_text().count("<figure ") == 2
+    assert files["html"].read_text().count("<figure>") == 2
     assert files["md"].read_text().startswith("### gcbench compare: ▲ freeze: host time")
     assert main([*again, "--image", str(files["png"])]) == 0
     assert files["png"].read_bytes().startswith(b"\x89PNG"), "of the first part"

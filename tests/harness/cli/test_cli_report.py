@@ -57,6 +57,8 @@ def test_a_run_is_found_by_name_by_folder_by_file_and_as_the_latest(runs, capsys
     ("name", "words"),
     [
         ("olt", "there is no run 'olt'; did you mean old"),
+        ("lates", "there is no run 'lates'; did you mean latest"),
+        (str(PUBLISHED / "main-jobb.json"), f"did you mean {PUBLISHED / 'main-job.json'}"),
         ("unfinished", "unfinished holds no result: it was ended"),
         (str(PUBLISHED / "README.md"), "README.md cannot be read"),
     ],

@@ -48,7 +48,7 @@ def test_a_page_is_one_small_file_that_asks_nobody(main_job, tmp_path):
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     assert not re.search(r"@import|url\(", page)
     assert "+276.3 %" in page
-    assert page.count("<figure ") == 2, "no rows are stored beside it, so there is no timeline"
+    assert page.count("<figure>") == 2, "no rows are stored beside it, so there is no timeline"
     assert "### gcbench compare" in page
 
 
