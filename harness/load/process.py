@@ -115,7 +115,11 @@ class ClientProcess:
         """Until all has ended, or the parent says that it shall."""
         client, part, loop = self._client, self._part, self._loop
         due_ns = (start_ns + part.due_ns).tolist()
-        player = Player(loop, client, due_ns, part.cap, part.previous_turn, self._reporter)
+        seconds = self._task.asked.duration
+        until_ns = start_ns + int(seconds * 1e9) if seconds else 0
+        player = Player(
+            loop, client, due_ns, part.cap, part.previous_turn, self._reporter, until_ns
+        )
         loop.add_reader(0, self._stop(player))
         wait_until(start_ns - _SLEEP_UNTIL_NS)
         self._health.begin(start_ns)

@@ -3,6 +3,7 @@
 from harness import format as fmt
 from harness.format import printable
 from harness.load.result import LoadResult
+from harness.load.server_metrics import figures_of_server
 from harness.load.task import ClientHealth
 from harness.metrics import METRICS
 from harness.render.report import Listing, Report, known
@@ -33,8 +34,10 @@ def describe_load(result: LoadResult) -> Report:
         attention=fmt.capitalised(" ".join(f"{each.sentence}." for each in result.broken)),
         tables=[
             _latencies(result),
+            *([_percentiles(result)] if result.percentiles else []),
             *([_outcomes(result)] if set(result.outcomes) != {"completed"} else []),
             *([attribution_table(found)] if found else []),
+            *([_server(result)] if figures_of_server(result.scrapes) else []),
             _clients(result),
             *([_collections(result)] if result.server_collections else []),
         ],
@@ -46,6 +49,8 @@ def describe_load(result: LoadResult) -> Report:
                 ("workload", _workload(result)),
                 ("arrivals", arrival_words(result.trial.delivered)),
                 ("tokens", _counts(result)),
+                ("goodput", _goodput(result)),
+                ("steady", _steady(result)),
             ]
         ),
         facts=known([("machine", machine_words(result.machine))]),
@@ -88,6 +93,55 @@ def _counts(result: LoadResult) -> str:
     return f"counted by {', '.join(said)}" if said else ""
 
 
+def _goodput(result: LoadResult) -> str:
+    found = result.goodput
+    if found is None:
+        return ""
+    limits = ", ".join(f"{name} {limit:g} ms" for name, limit in found.objectives.items())
+    speed = "" if found.per_second is None else f", {fmt.with_unit(found.per_second, 'req/s')}"
+    return f"{fmt.count(found.good)} kept {limits}: {fmt.percent(found.share)} of attempted{speed}"
+
+
+def _steady(result: LoadResult) -> str:
+    """Throughput where the beginning and the end of a run do not lower it."""
+    found = result.steady
+    if found is None:
+        return ""
+    low, high = (fmt.number(each) for each in found.ci95)
+    return (
+        f"{fmt.with_unit(found.served, 'req/s')} (95 %: {low} to {high}) in the last "
+        f"{fmt.seconds(found.seconds)} of sending, {fmt.with_unit(found.sent, 'req/s')} sent"
+    )
+
+
+def _percentiles(result: LoadResult) -> PlainTable:
+    """A latency a column, each percentile with its interval."""
+    names = {"ttft": "first token", "tpot": "per output token", "e2el": "last token"}
+    known = [name for name in names if name in result.percentiles]
+    cells = {
+        (name, each.q): f"{fmt.seconds(each.value)} ({fmt.seconds(low)} to {fmt.seconds(high)})"
+        for name in known
+        for each in result.percentiles[name]
+        for low, high in [each.ci95]
+    }
+    qs = sorted({q for _, q in cells})
+    rows: list[Row] = [(f"p{q:g}", *(cells.get((name, q), "") for name in known)) for q in qs]
+    return PlainTable(
+        "Percentiles (95 %)",
+        ("", *(names[name] for name in known)),
+        [rows],
+        "intervals as of independent requests; queueing makes neighbours alike",
+    )
+
+
+def _server(result: LoadResult) -> PlainTable:
+    rows: list[Row] = [
+        (each.label, fmt.seconds(each.value) if each.unit else fmt.number(each.value))
+        for each in figures_of_server(result.scrapes)
+    ]
+    return PlainTable("What the server says of the run", ("/metrics", ""), [rows])
+
+
 def _requests(result: LoadResult) -> str:
     """Those attempted stand beside those completed, of which all figures are."""
     completed, attempted, asked = (
@@ -111,6 +165,10 @@ def _latencies(result: LoadResult) -> PlainTable:
             rows.append((label, *("" if each is None else fmt.seconds(each) for each in values)))
         elif prefix == "tpot" and result.counted_by.get("unknown"):
             rows.append((label, "unknown", "", "", ""))
+    if (waited := metrics.get("connect_median")) is not None:
+        mean, most = metrics["connect_mean"], metrics["connect_max"]
+        cells = ("" if each is None else fmt.seconds(each) for each in (mean, waited, None, most))
+        rows.append(("of it for a connection", *cells))
     is_known = metrics.get("ttft_p99") is not None
     return PlainTable(
         "Latency",

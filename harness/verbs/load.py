@@ -10,6 +10,7 @@ from engines.openai.target import Target, parse_target
 from engines.protocol import EngineDeadError
 from harness.collector.policy import parse_policy
 from harness.load.attribution import SlowWaits, attribute
+from harness.load.goodput import parse_objectives
 from harness.load.log import load_log, save_log
 from harness.load.measure import Wanted, measure
 from harness.load.observed import Observed
@@ -52,7 +53,12 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
     """
     if bool(request.url) == (request.replay is not None):
         raise ValueError("name a server, as http://HOST:PORT, or --replay FILE; not both")
-    wanted = Wanted(request.percentile, request.min_duration, request.max_error_rate)
+    wanted = Wanted(
+        request.percentile,
+        request.min_duration,
+        request.max_error_rate,
+        parse_objectives(request.goodput) if request.goodput else {},
+    )
     if request.replay is not None:
         observed, workload, seed = load_log(request.replay)
     else:
@@ -77,15 +83,11 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
     target = parse_target(request.url, request.ca_file, insecure=request.insecure)
     _, schedule = schedule_of(request)
     parse_policy(request.client_gc)
-    asked = Asked(
-        url=target.url,
-        extra_body=_extra_body(request.extra_body),
-        **{
-            field: getattr(request, field)
-            for field in Asked.__struct_fields__
-            if field not in ("url", "extra_body")
-        },
-    )
+    own: dict[str, Any] = {"url": target.url, "extra_body": _extra_body(request.extra_body)}
+    if request.burstiness is None:
+        own["burstiness"] = None if request.arrivals else 1.0
+    same = (field for field in Asked.__struct_fields__ if field not in own)
+    asked = Asked(**own, **{field: getattr(request, field) for field in same})
     check(schedule, asked)
     asked = msgspec.structs.replace(asked, model=_model(target, request, api_key))
     if request.probe is not None:

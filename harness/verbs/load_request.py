@@ -149,8 +149,28 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
         ),
     ] = 0.01
     min_duration: Annotated[
-        float, Flag("Invalid where it was shorter.", metavar="SECONDS", least=0, most=10**6)
+        float,
+        Flag("Invalid where it was shorter.", metavar="SECONDS", least=0, most=10**6, is_axis=True),
     ] = 0.0
+    duration: Annotated[
+        float,
+        Flag(
+            "Send for so long; 0: all requests that there are.",
+            section="Workload",
+            is_main=True,
+            metavar="SECONDS",
+            least=0,
+            most=10**6,
+        ),
+    ] = 0.0
+    goodput: Annotated[
+        str,
+        Flag(
+            "Count requests that keep objectives, in ms: ttft:200,tpot:20,e2el:5000.",
+            is_main=True,
+            metavar="NAME:MS,...",
+        ),
+    ] = ""
     wait: Annotated[
         str,
         Flag(
