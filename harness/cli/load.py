@@ -26,6 +26,7 @@ from harness.report.workload import workload_pairs
 from harness.verbs.http_cost import HttpCostRequest, measure_http_cost
 from harness.verbs.load import Loaded, ask_server, schedule_of, with_rate
 from harness.verbs.load_request import LoadRequest
+from harness.verbs.load_sweep import sweep_server
 from harness.verbs.request import made
 from workloads.summary import summarise_workload
 
@@ -120,6 +121,11 @@ def load(
     if dry_run:
         print_dry_run(_asked_pairs(request), request)
         return
+    if request.sweep:
+        with CommandLine(quiet=how.quiet) as caller:
+            swept = sweep_server(request, caller, check_key(api_key))
+        tell(swept, how._replace(details=True))
+        ctx.exit(ExitCode.MEASURED if swept.is_valid else ExitCode.NOT_MEASURED)
     with CommandLine(quiet=how.quiet) as caller:
         loaded = ask_server(request, caller, check_key(api_key))
     if files["export_vllm"]:
@@ -174,7 +180,7 @@ def _check_files(files: dict[str, str | None], request: LoadRequest) -> None:
             raise ValueError(f"{flag} -: name a file")
         checked(path, flag)
     for name, module in (("perfetto", "harness.report.load_trace"), ("image", "matplotlib.figure")):
-        if files[name]:
+        if files[name] and not (name == "image" and request.sweep):
             if request.probe is None:
                 raise ValueError(f"--{name}: shows pauses beside gaps; give --probe FILE, too")
             import_module(module)  # its package may be missing

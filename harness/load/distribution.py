@@ -52,5 +52,8 @@ def distribution(requests: RequestStamps, more: float) -> dict[str, list[Percent
         "tpot": (last - first)[several] / (tokens[several] - 1),
         "e2el": last - sent,
     }
-    found = {name: percentiles_of(each / 1e9, more) for name, each in values.items()}
+    found = {
+        name: percentiles_of(np.asarray(each / 1e9, np.float64), more)
+        for name, each in values.items()
+    }
     return {name: each for name, each in found.items() if each}

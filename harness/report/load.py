@@ -1,15 +1,19 @@
 """A run under load on one screen: whether it may be believed, what the server did, the client."""
 
+from pathlib import Path
+
 from harness import format as fmt
+from harness.files import StoreError, read_rows
 from harness.format import printable
 from harness.load.result import LoadResult
 from harness.load.server_metrics import figures_of_server
 from harness.load.task import ClientHealth
 from harness.metrics import METRICS
-from harness.render.report import Listing, Report, known
+from harness.render.report import Listing, Picture, Report, known
 from harness.render.table import PlainTable, Row
 from harness.report.attribution import attribution_answer, attribution_notes, attribution_table
 from harness.report.header import machine_words
+from harness.report.load_image import distribution_image, timeline_image
 from harness.trial.arrival_fidelity import arrival_words
 
 _LATENCIES = {
@@ -24,8 +28,11 @@ _MOST_SAID = 50
 _FIGURES = ("mean", "median", "p99", "max")
 
 
-def describe_load(result: LoadResult) -> Report:
-    """Whether the run may be believed, what the server did, and how the client fared."""
+def describe_load(result: LoadResult, folder: Path | None = None) -> Report:
+    """Whether the run may be believed, what the server did, and how the client fared.
+
+    ``folder``: where the rows of its requests are, for pictures of them.
+    """
     found = result.attribution
     return Report(
         heading="gcbench load",
@@ -55,7 +62,32 @@ def describe_load(result: LoadResult) -> Report:
         ),
         facts=known([("machine", machine_words(result.machine))]),
         command=result.command,
+        pictures=_pictures(result, folder) if folder and result.num_completed else [],
     )
+
+
+def _pictures(result: LoadResult, folder: Path) -> list[Picture]:
+    try:
+        (requests, deliveries) = (
+            read_rows(next((folder / "rows").glob(f"*-{name}.parquet")))
+            for name in ("requests", "deliveries")
+        )
+    except (StoreError, StopIteration):
+        return []  # a picture less; the figures are not made of these rows
+    return [
+        Picture(
+            "Distribution",
+            "The share of completed requests that waited at most so long.",
+            lambda suffix: distribution_image(requests, suffix, result.name),
+        ),
+        Picture(
+            "Timeline",
+            "Completed requests in flight, when each was sent and waited for its first token, and "
+            "deliveries per second.",
+            lambda suffix: timeline_image(requests, deliveries, suffix, result.name),
+            is_dense=True,
+        ),
+    ]
 
 
 def _answer(result: LoadResult) -> str:

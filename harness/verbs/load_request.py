@@ -163,6 +163,15 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
             most=10**6,
         ),
     ] = 0.0
+    sweep: Annotated[
+        str,
+        Flag(
+            "Instead of one load, many, until it is known where throughput ends: rate or "
+            "concurrency, from KIND:START on; 20 s each or --duration.",
+            is_main=True,
+            metavar="KIND",
+        ),
+    ] = ""
     goodput: Annotated[
         str,
         Flag(
