@@ -4,7 +4,7 @@ The modelled device takes the same time for each step, so a batch of B requests 
 B / ((L + 1) · step) requests per second: a slot is free one step after its last token, since the
 next step has begun by then. Each run has a server and a seed of its own; it is right within 5 %.
 
-    python -m benchmarks.load_sweep [--runs N] [--kind rate|concurrency]
+    python -m benchmarks.load_sweep [--runs N] [--seed N] [--kind rate|concurrency]
 
 The last line of output is one JSON document.
 """
@@ -22,7 +22,7 @@ from harness.load.served import served
 STEP_SECONDS, BATCH, TOKENS = 0.02, 16, 12
 CAPACITY = BATCH / ((TOKENS + 1) * STEP_SECONDS)
 WITHIN = 0.05
-START = {"rate": "rate:16", "concurrency": "concurrency"}
+START = {"rate": "rate:32", "concurrency": "concurrency"}
 
 
 def flat_profile(folder: Path) -> Path:
@@ -40,7 +40,7 @@ def sweep(kind: str, seed: int, folder: Path) -> dict[str, object]:
     flags = ["--axis", f"device-profile={flat_profile(folder)}", "--batch-size", str(BATCH)]
     with served(flags, folder) as server:
         command = [sys.executable, "-m", "gcbench", "load", server.url, "--sweep", START[kind]]
-        command += ["--duration", "4", "--seed", str(seed), "--prompt-lens", "8"]
+        command += ["--duration", "3", "--seed", str(seed), "--prompt-lens", "8"]
         command += ["--output-lens", str(TOKENS), "--output", str(folder / "runs"), "--wait", "no"]
         command += ["--quiet", "--json", str(folder / "sweep.json")]
         subprocess.run(command, check=False, capture_output=True)
@@ -52,11 +52,12 @@ def main() -> None:
     """Print a line per run, how many are right, and the document."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0, help="of the first run")
     parser.add_argument("--kind", choices=sorted(START), default="rate")
     asked = parser.parse_args()
     truth = CAPACITY if asked.kind == "rate" else CAPACITY * (TOKENS + 1) * STEP_SECONDS
     found = []
-    for seed in range(asked.runs):
+    for seed in range(asked.seed, asked.seed + asked.runs):
         with tempfile.TemporaryDirectory() as name:
             said = sweep(asked.kind, seed, Path(name))
         knee = said["knee"]

@@ -109,7 +109,7 @@ def load(
 
     --http-cost needs no server: it starts `gcbench serve` for each cell and asks it the same way.
     """
-    _hide(api_key)
+    _hide(api_key, *(each.partition(":")[2].strip() for each in ctx.params["header"] or ()))
     how = telling(ctx)
     if http_cost:
         ctx.exit(_http_cost(ctx, how, rounds))
@@ -204,7 +204,7 @@ def _write_pauses(loaded: Loaded, perfetto: str | None, image: str | None) -> No
         say(f"--image {image}: not written, for no gap was slow")
 
 
-def _hide(api_key: str) -> None:
-    """Take the key out of what this program says that it was called with, in locks and results."""
-    if api_key:
-        sys.argv[:] = [word.replace(api_key, "[API key]") for word in sys.argv]
+def _hide(*secrets: str) -> None:
+    """Take them out of what this program says that it was called with, in locks and results."""
+    for secret in filter(None, secrets):
+        sys.argv[:] = [word.replace(secret, "[API key]") for word in sys.argv]

@@ -11,6 +11,8 @@ from harness.statistics.percentile import percentile_or_none
 from harness.trial.recorder import RequestStamps
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
+_FEWEST = 6
+"""Of fewer samples no two ranks hold the median between them with 95 % confidence."""
 
 
 class Percentile(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +25,9 @@ class Percentile(msgspec.Struct, frozen=True, kw_only=True):
 
 def percentiles_of(seconds: NDArray[np.float64], more: float) -> list[Percentile]:
     """Those of `PERCENTILES` and ``more`` that so many samples can tell."""
-    ordered, found = np.sort(seconds), []
+    ordered, found = np.sort(seconds), list[Percentile]()
+    if len(ordered) < _FEWEST:
+        return found
     for q in sorted({*PERCENTILES, more}):
         value = percentile_or_none(ordered, q)
         if value is not None:

@@ -25,6 +25,7 @@ ATTAINED = 0.99
 MAX_ERROR = 0.025
 _MOST_POINTS = 24
 _MOST_REPEATS = 3
+_MOST_TRIES = 4
 _AROUND = (0.5, 0.8, 0.9, 1.1)
 _NEAR = 0.05
 _BRACKET = 0.05
@@ -74,7 +75,7 @@ class SweepResult(Result, frozen=True, kw_only=True, tag="sweep"):
 
 
 class InvalidPointError(Exception):
-    """A load was invalid twice, so nothing follows from it."""
+    """A load was invalid again and again, so nothing follows from it."""
 
 
 class KneeError(Exception):
@@ -127,7 +128,9 @@ class Search:
 
     def _point(self, value: float) -> SweepPoint:
         found = self._load(value)
-        if found.invalid:
+        for _ in range(_MOST_TRIES - 1):
+            if not found.invalid:
+                break
             found = self._load(value)
         self.points.append(found)
         if found.invalid or found.steady is None:
@@ -136,14 +139,16 @@ class Search:
         return found
 
     def _is_behind(self, point: SweepPoint) -> bool:
+        """Surely, so by the upper end of what it gave: of few requests that may be far off."""
         assert point.steady is not None
+        most = point.steady.ci95[1]
         if self._kind == "rate":
-            return point.steady.served < BEHIND * point.steady.sent
+            return most < BEHIND * point.steady.sent
         if len(self.points) < 2:
             return False
         before = self.points[-2].steady
         assert before is not None
-        return point.steady.served < before.served / BEHIND
+        return most < before.served / BEHIND
 
     def _capacity(self, value: float) -> tuple[float, float]:
         """Requests per second at a load that is beyond the knee, and half their interval.

@@ -13,6 +13,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     ``request_timeout`` and ``duration``, for which requests are sent, in seconds, 0 for none.
     ``request_rate`` and ``burstiness``: as asked, None where arrivals are of another kind.
+    ``prompts``: the file of one's own; ``headers``: lines, of which names alone are stored.
     """
 
     url: str
@@ -30,6 +31,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     num_warmups: int = 1
     ca_file: str = ""
     insecure: bool = False
+    prompts: str = ""
+    headers: list[str] = []
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from engines.openai.plain_get import first_model, get, wait_for
+from engines.openai.request_body import check_header
 from engines.openai.target import Target, parse_target
 from engines.protocol import EngineDeadError
 from harness.collector.policy import parse_policy
@@ -16,6 +17,7 @@ from harness.load.measure import Wanted, measure
 from harness.load.observed import Observed
 from harness.load.preflight import look_ahead, preflight_lines
 from harness.load.probed_server import check_log, collections_of
+from harness.load.prompt_file import read_prompts
 from harness.load.result import LoadResult
 from harness.load.run import check, observe
 from harness.load.task import Asked
@@ -86,7 +88,14 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
     own: dict[str, Any] = {"url": target.url, "extra_body": _extra_body(request.extra_body)}
     if request.burstiness is None:
         own["burstiness"] = None if request.arrivals else 1.0
-    same = (field for field in Asked.__struct_fields__ if field not in own)
+    own["headers"] = [check_header(each) for each in request.header]
+    if request.prompts is not None:
+        own["prompts"] = str(request.prompts)
+        is_chat = any(isinstance(each, list) for each in read_prompts(request.prompts))
+        if request.prompt_as == "ids" or (is_chat and request.prompt_as != "chat"):
+            form = "chat" if is_chat else "text"
+            raise ValueError(f"--prompts: holds no token ids; give --prompt-as {form}")
+    same = (field for field in Asked.__struct_fields__ if field not in (*own, "prompts"))
     asked = Asked(**own, **{field: getattr(request, field) for field in same})
     check(schedule, asked)
     asked = msgspec.structs.replace(asked, model=_model(target, request, api_key))
@@ -101,7 +110,7 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
         caller.load(schedule.num_requests) as progress,
         lease_of(request.wait).hold(progress.wait_for),
     ):
-        return observe(
+        observed = observe(
             schedule,
             asked,
             target,
@@ -111,6 +120,8 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
             look=progress.look,
             watch_loop=request.log is not None or request.probe is not None,
         )
+    names = [each.partition(":")[0] for each in asked.headers]
+    return observed._replace(asked=msgspec.structs.replace(asked, headers=names))
 
 
 def _model(target: Target, request: LoadRequest, api_key: str) -> str:

@@ -86,8 +86,29 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
     ] = False
     extra_body: Annotated[
         str,
-        Flag("Fields for every request; null takes one away.", section="Server", metavar="JSON"),
+        Flag(
+            'Fields for every request; null takes one away, "$max_tokens" is its length.',
+            section="Server",
+            metavar="JSON",
+        ),
     ] = "{}"
+    prompts: Annotated[
+        Path | None,
+        Flag(
+            "Texts or chats of one's own: .jsonl, ShareGPT's .json, .parquet, or a folder.",
+            section="Server",
+            is_main=True,
+            metavar="FILE",
+        ),
+    ] = None
+    header: Annotated[
+        list[str],
+        Flag(
+            "A header for each request, of which the name alone is stored; may be repeated.",
+            section="Server",
+            metavar="'NAME: VALUE'",
+        ),
+    ] = []
     ca_file: Annotated[
         str, Flag("Certificates to trust (PEM).", section="Server", metavar="FILE")
     ] = ""

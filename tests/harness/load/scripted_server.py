@@ -330,7 +330,7 @@ class Script:
         }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.keys.append(headers.get("authorization", "").removeprefix("Bearer "))
-        path = line.split()[1]
+        path = line.split()[1].partition("?")[0]
         if path.startswith("/wait/"):
             future = asyncio.get_running_loop().create_future()
             if (wanted := int(path.removeprefix("/wait/"))) > len(self.bodies):
