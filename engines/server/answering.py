@@ -13,7 +13,7 @@ from aiohttp import web
 from engines.server.dialects import Dialect, Extra, WholeOutput
 from engines.server.errors import ApiError, internal_error
 from engines.server.generation import Generation, OutputDelta
-from engines.server.logprobs import TokenLogprobs
+from engines.server.logprobs import NewLogprobs
 from engines.server.prompts import AskedPrompt
 from engines.server.request_bodies import Generate, StreamOptions
 from engines.server.responses import AnswerWithoutUsage, ApiAnswer, Usage
@@ -167,7 +167,7 @@ class Answering:
         offset = self._offsets[choice]
         self._offsets[choice] += sum(map(len, texts))
         return extra._replace(
-            logprobs=TokenLogprobs(
+            logprobs=NewLogprobs(
                 texts, new.token_ids, new.logprobs or (), asked.num_logprobs, offset, self._text
             )
         )

@@ -6,7 +6,7 @@ import msgspec
 
 from engines.builtin.logprobs import Logprob
 from engines.server.generation import OutputDelta
-from engines.server.logprobs import ChatLogprobs, CompletionLogprobs, TokenLogprobs
+from engines.server.logprobs import ChatLogprobs, CompletionLogprobs, NewLogprobs
 from engines.server.prompts import AskedPrompt, Prompts
 from engines.server.request_bodies import ChatBody, CompletionBody, Generate
 from engines.server.responses import (
@@ -23,7 +23,7 @@ class Extra(NamedTuple):
 
     token_ids: list[int] | None = None
     prompt_token_ids: list[int] | None = None
-    logprobs: TokenLogprobs | None = None
+    logprobs: NewLogprobs | None = None
 
 
 class WholeOutput(msgspec.Struct):

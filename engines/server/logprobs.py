@@ -12,7 +12,7 @@ _LEAST = -9999.0
 """In the place of minus infinity, which JSON has not; vLLM's."""
 
 
-class TokenLogprobs(NamedTuple):
+class NewLogprobs(NamedTuple):
     """``texts`` of the new tokens; ``positions``: of each the sampled one's and the most probable
     ones', by id, ``shown`` of these at most. ``offset``: characters of the tokens before.
     """
@@ -40,7 +40,7 @@ class CompletionLogprobs(msgspec.Struct):
     top_logprobs: list[dict[str, float]]
 
     @staticmethod
-    def of(new: TokenLogprobs | None) -> "CompletionLogprobs | None":
+    def of(new: NewLogprobs | None) -> "CompletionLogprobs | None":
         """It, None where nobody has asked."""
         if new is None:
             return None
@@ -74,7 +74,7 @@ class ChatLogprobs(msgspec.Struct):
     content: list[ChatTokenLogprob]
 
     @staticmethod
-    def of(new: TokenLogprobs | None) -> "ChatLogprobs | None":
+    def of(new: NewLogprobs | None) -> "ChatLogprobs | None":
         """It, None where nobody has asked."""
         if new is None:
             return None

@@ -82,7 +82,8 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
     arrivals = check_delivered(observed.schedule, requests)
     values: Values = request_metrics(observed.schedule, requests) | gap_metrics(gaps)
     values |= {"itl_gap_p99": percentile_or_none(gaps / 1e9, 99)} | arrivals.metrics
-    values |= _connecting(requests)
+    waited = (requests.queued_ns - requests.sent_ns)[responses.completed]
+    values["connect_mean"] = float(waited.mean()) / 1e9 if len(waited) else None
     # Events that come together say nothing of how soon the next tokens may come.
     between = (median_or_none(gaps[gaps > 0]) or 0.0) / 1e9
     done = responses.completed
@@ -148,19 +149,6 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         ],
         is_complete=not observed.is_interrupted,
     )
-
-
-def _connecting(requests: RequestStamps) -> Values:
-    """Seconds of a TTFT that went by before the request was written: a new connection's."""
-    done = requests.finish_reason >= 0
-    waited = (requests.queued_ns - requests.sent_ns)[done] / 1e9
-    if not len(waited):
-        return {}
-    return {
-        "connect_mean": float(waited.mean()),
-        "connect_median": float(np.median(waited)),
-        "connect_max": float(waited.max()),
-    }
 
 
 def _lateness(observed: Observed, requests: RequestStamps) -> tuple[NDArray[np.float64], float]:

@@ -82,7 +82,7 @@ class KneeError(Exception):
     """There is none where it was looked for."""
 
 
-class Search:
+class KneeSearch:
     """``load``: makes one load at so many requests per second, or with so many streams."""
 
     def __init__(self, kind: SweepKind, load: Callable[[float], SweepPoint]) -> None:

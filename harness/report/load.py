@@ -197,10 +197,8 @@ def _latencies(result: LoadResult) -> PlainTable:
             rows.append((label, *("" if each is None else fmt.seconds(each) for each in values)))
         elif prefix == "tpot" and result.counted_by.get("unknown"):
             rows.append((label, "unknown", "", "", ""))
-    if (waited := metrics.get("connect_median")) is not None:
-        mean, most = metrics["connect_mean"], metrics["connect_max"]
-        cells = ("" if each is None else fmt.seconds(each) for each in (mean, waited, None, most))
-        rows.append(("of it for a connection", *cells))
+    if (waited := metrics.get("connect_mean")) is not None:
+        rows.append(("of it for a connection", fmt.seconds(waited), "", "", ""))
     is_known = metrics.get("ttft_p99") is not None
     return PlainTable(
         "Latency",

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from harness.render.image_file import COLOURS, image_bytes
 
-Rows = Mapping[str, NDArray[Any]]
+RequestRows = Mapping[str, NDArray[Any]]
 """Columns of the stored requests, and of the deliveries."""
 
 
-def distribution_image(requests: Rows, suffix: str, salt: str) -> bytes:
+def distribution_image(requests: RequestRows, suffix: str, salt: str) -> bytes:
     """Shares of requests that waited at most so long: TTFT, TPOT, last token. Imports matplotlib
     when called.
     """
@@ -42,7 +42,7 @@ def distribution_image(requests: Rows, suffix: str, salt: str) -> bytes:
     return image_bytes(figure, suffix, salt)
 
 
-def timeline_image(requests: Rows, deliveries: Rows, suffix: str, salt: str) -> bytes:
+def timeline_image(requests: RequestRows, deliveries: RequestRows, suffix: str, salt: str) -> bytes:
     """Requests in flight, each one's TTFT, and deliveries per second, over the run. Imports
     matplotlib when called.
     """

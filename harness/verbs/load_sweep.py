@@ -12,7 +12,7 @@ from harness.load.result import LoadResult
 from harness.load.sweep import (
     InvalidPointError,
     KneeError,
-    Search,
+    KneeSearch,
     SweepKind,
     SweepPoint,
     SweepResult,
@@ -37,7 +37,7 @@ def sweep_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Swe
     """
     kind, start = _parsed(request)
     loads = _Loads(request, kind, caller, api_key)
-    search = Search(kind, loads.load)
+    search = KneeSearch(kind, loads.load)
     notes, knee, kept = list[str](), None, None
     try:
         knee = search.knee(start)

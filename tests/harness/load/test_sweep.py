@@ -11,7 +11,7 @@ from engines.openai.capture import Recording
 from harness.load.goodput import Goodput
 from harness.load.observed import Observed
 from harness.load.steady import SteadyRate, steady_rate
-from harness.load.sweep import InvalidPointError, KneeError, Search, SweepPoint, SweepResult
+from harness.load.sweep import InvalidPointError, KneeError, KneeSearch, SweepPoint, SweepResult
 from harness.load.task import Asked
 from harness.report.sweep import describe_sweep
 from harness.report.sweep_image import sweep_image
@@ -88,7 +88,7 @@ def open_loop(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rate_at_which_a_queue_is_full_is_found(seed):
-    search = Search("rate", open_loop(seed))
+    search = KneeSearch("rate", open_loop(seed))
     knee = search.knee(1 + seed % 7)
     assert knee.value == pytest.approx(CAPACITY, rel=0.05)
     search.around(knee)
@@ -100,7 +100,7 @@ def test_the_rate_at_which_a_queue_is_full_is_found(seed):
 @pytest.mark.parametrize("slots", [12, 16])
 def test_so_many_streams_as_are_busy_at_capacity_are_found(slots, monkeypatch):
     monkeypatch.setitem(globals(), "SLOTS", slots)
-    knee = Search("concurrency", lambda value: point(value, closed(int(value)))).knee(1)
+    knee = KneeSearch("concurrency", lambda value: point(value, closed(int(value)))).knee(1)
     assert knee.value == pytest.approx(slots, rel=0.05)
     assert knee.capacity == pytest.approx(slots / SERVICE, rel=0.05)
 
@@ -111,7 +111,7 @@ def flat(sent, gave, half=0.0):
 
 @pytest.mark.parametrize(("share", "loads"), [(0.899, 1), (0.901, 2)])
 def test_a_server_is_behind_below_nine_tenths_of_what_it_is_asked(share, loads):
-    search = Search("rate", lambda rate: point(rate, flat(rate, share * 10)))
+    search = KneeSearch("rate", lambda rate: point(rate, flat(rate, share * 10)))
     search.knee(10)
     assert len(search.points) == loads
 
@@ -119,14 +119,14 @@ def test_a_server_is_behind_below_nine_tenths_of_what_it_is_asked(share, loads):
 @pytest.mark.parametrize(("more", "loads"), [(1.10, 2), (1.12, 3)])
 def test_streams_are_enough_where_twice_as_many_give_no_ninth_more(more, loads):
     gave = {1: 10, 2: 10 * more, 4: 10 * more}
-    search = Search("concurrency", lambda value: point(value, flat(value, gave[value])))
+    search = KneeSearch("concurrency", lambda value: point(value, flat(value, gave[value])))
     search.knee(1)
     assert len(search.points) == loads
 
 
 @pytest.mark.parametrize(("half", "loads"), [(0.24, 1), (0.26, 2)])
 def test_a_capacity_that_is_told_too_roughly_is_loaded_again(half, loads):
-    search = Search("rate", lambda rate: point(rate, flat(100, 10, half)))
+    search = KneeSearch("rate", lambda rate: point(rate, flat(100, 10, half)))
     knee = search.knee(100)
     assert len(search.points) == loads
     low, high = knee.ci95
@@ -138,7 +138,7 @@ def test_objectives_are_kept_where_99_percent_of_requests_keep_them(share, kept)
     def load(rate):
         return point(rate, flat(rate, min(rate, 10)), share=share if rate <= 7 else 0.5)
 
-    search = Search("rate", load)
+    search = KneeSearch("rate", load)
     search.knee(2)
     if not kept:
         assert search.kept() is None
@@ -155,15 +155,15 @@ def test_an_invalid_load_is_tried_again_and_ends_the_search_at_last():
         tries.append(rate)
         return point(rate, flat(rate, 1), invalid="" if len(tries) == 4 else "too late")
 
-    assert Search("rate", load).knee(8).value == 1
+    assert KneeSearch("rate", load).knee(8).value == 1
     tries[:] = [0] * 4
     with pytest.raises(InvalidPointError, match="too late"):
-        Search("rate", load).knee(8)
+        KneeSearch("rate", load).knee(8)
 
 
 def test_a_server_without_an_end_ends_the_search():
     with pytest.raises(KneeError, match="kept up"):
-        Search("rate", lambda rate: point(rate, flat(rate, rate))).knee(1)
+        KneeSearch("rate", lambda rate: point(rate, flat(rate, rate))).knee(1)
 
 
 def test_a_run_that_is_too_short_has_no_steady_rate():
@@ -172,7 +172,7 @@ def test_a_run_that_is_too_short_has_no_steady_rate():
 
 
 def test_what_is_said_of_a_sweep_names_the_end_and_draws_it():
-    search = Search("rate", open_loop(3))
+    search = KneeSearch("rate", open_loop(3))
     knee = search.knee(4)
     result = SweepResult(
         name="sweep",
