@@ -39,6 +39,10 @@ Examples:
       a conversation's lengths; invalid with too few requests for a p99
   gcbench load https://example.com --max-concurrency 64 --standard-fields
       64 at a time, for a server that knows only the OpenAI API's own fields
+  gcbench load http://localhost:8000 --sweep rate --goodput ttft:200,tpot:20
+      where throughput ends, and up to which rate 99 % keep both objectives
+  gcbench load http://localhost:8000 --prompts chats.json --prompt-as chat
+      conversations of one's own, as ShareGPT has them
   gcbench load http://localhost:8000 --probe pauses.jsonl
       which gap was whose pause; the server runs under gcbench probe --log
   gcbench load --replay run.log.npz --json -

@@ -159,11 +159,38 @@ def test_an_invalid_load_is_tried_again_and_ends_the_search_at_last():
     tries[:] = [0] * 4
     with pytest.raises(InvalidPointError, match="too late"):
         KneeSearch("rate", load).knee(8)
+    assert len(tries) == 8
+
+
+def test_a_capacity_is_loaded_three_times_at_most():
+    search = KneeSearch("rate", lambda rate: point(rate, flat(100, 10, 1)))
+    search.knee(100)
+    assert len(search.points) == 3
+
+
+def test_loads_at_four_shares_of_the_end_are_made_where_none_is_near():
+    search = KneeSearch("rate", lambda rate: point(rate, flat(100, 10)))
+    knee = search.knee(100)
+    search.points += [point(10 * share, flat(1, 1)) for share in (0.8 / 1.045, 0.9 / 1.055)]
+    before = len(search.points)
+    search.around(knee)
+    assert [each.asked for each in search.points[before:]] == pytest.approx([5, 9, 11])
+
+
+@pytest.mark.parametrize(("apart", "loads"), [(1.049, 0), (1.051, 1)])
+def test_objectives_are_bracketed_within_five_percent(apart, loads):
+    search = KneeSearch("rate", lambda rate: point(rate, flat(1, 1)))
+    search.points = [point(10, flat(1, 1)), point(10 * apart, flat(1, 1), share=0.5)]
+    low, high = search.kept()
+    assert len(search.points) == 2 + loads
+    assert high / low <= 1.05
 
 
 def test_a_server_without_an_end_ends_the_search():
+    search = KneeSearch("rate", lambda rate: point(rate, flat(rate, rate)))
     with pytest.raises(KneeError, match="kept up"):
-        KneeSearch("rate", lambda rate: point(rate, flat(rate, rate))).knee(1)
+        search.knee(1)
+    assert len(search.points) == 24
 
 
 def test_a_run_that_is_too_short_has_no_steady_rate():
