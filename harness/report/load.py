@@ -18,6 +18,7 @@ from harness.trial.arrival_fidelity import arrival_words
 
 _LATENCIES = {
     "time to first token": "ttft",
+    "of it for a connection": "connect",
     "from its scheduled arrival": "ttft_from_schedule",
     "time per output token": "tpot",
     "gap between tokens": "itl",
@@ -197,8 +198,6 @@ def _latencies(result: LoadResult) -> PlainTable:
             rows.append((label, *("" if each is None else fmt.seconds(each) for each in values)))
         elif prefix == "tpot" and result.counted_by.get("unknown"):
             rows.append((label, "unknown", "", "", ""))
-    if (waited := metrics.get("connect_mean")) is not None:
-        rows.append(("of it for a connection", fmt.seconds(waited), "", "", ""))
     is_known = metrics.get("ttft_p99") is not None
     return PlainTable(
         "Latency",

@@ -35,6 +35,7 @@ def distribution_image(requests: RequestRows, suffix: str, salt: str) -> bytes:
             shares = 100 * np.arange(1, len(each) + 1) / len(each)
             axes.step(np.sort(each), shares, where="post", color=colour, label=label)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("ms", fontsize=9)
     axes.set_ylabel("% of completed requests", fontsize=9)
     _dress(axes)

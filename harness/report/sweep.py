@@ -79,7 +79,7 @@ def _row(point: SweepPoint) -> Row:
         point.latencies.get(name) for name in ("ttft_median", "tpot_median", "e2el_median")
     ]
     return (
-        fmt.number(point.asked) + (" ✗" if point.invalid else ""),
+        f"{point.asked:.4g}" + (" ✗" if point.invalid else ""),
         "" if steady is None else fmt.number(steady.sent),
         "" if steady is None else fmt.number(steady.served),
         *("" if each is None else fmt.seconds(each) for each in latencies),

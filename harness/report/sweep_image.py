@@ -29,6 +29,7 @@ def sweep_image(result: SweepResult, suffix: str) -> bytes:
         if known:
             axes.plot(*zip(*known, strict=True), "o-", color=colour, label=label, markersize=4)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.set_xlim(left=0)
     axes.set_xlabel("requests per second that the server gave", fontsize=9)
     axes.set_ylabel("median latency, ms", fontsize=9)
