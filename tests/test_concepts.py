@@ -17,15 +17,15 @@ LONG = 60
 
 CAPS = {
     "commands": 15,
-    "options": 350,
+    "options": 348,
     "schemas": 15,
-    "lines of the product": 80_960,
-    "lines of cli and report": 11_910,
-    "lines of tests": 67_640,
+    "lines of the product": 82_250,
+    "lines of cli and report": 12_220,
+    "lines of tests": 68_210,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 49_730,
+    "words of README and docs": 50_080,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
