@@ -38,7 +38,7 @@ def ratios(rounds: list[dict[str, dict[str, Any]]], tool: str) -> dict[str, str]
     said = {}
     for figure in FIGURES:
         ours, theirs = ([each[name][figure] for each in rounds] for name in ("gcbench", tool))
-        if None in theirs or len(rounds) < FEWEST_PAIRS:
+        if not all(theirs) or len(rounds) < FEWEST_PAIRS:  # not said, or 0: no ratio
             said[figure] = "-"
             continue
         found = paired_ratio(ours, theirs)
