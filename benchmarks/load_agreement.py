@@ -1,24 +1,26 @@
-"""Do `gcbench load` and `vllm bench serve` say the same of one server on one schedule?
+"""Do load generators say the same of one server on one schedule?
 
-Both replay the same Mooncake trace, a Poisson process of requests with prompts of 16 to 256 and
-outputs of 32 to 128 tokens, against one `gcbench serve` of a modelled Llama-3-8B on an H200, in
-turn. Medians over the rounds: mean TTFT within 3 % or 1 ms, mean TPOT and throughput within 3 %.
+Each keeps so many streams of a `gcbench serve` busy, a modelled Llama-3-8B on an H200, until so
+many requests of 48 prompt and 64 output tokens have ended. They take turns, so a round is a pair of
+any two of them: ratios to `gcbench load` with their 95 % intervals over the rounds, from three on.
 
-    python -m benchmarks.load_agreement [--vllm PYTHON] [--rounds N] [--requests N] [--rate R]
+    python -m benchmarks.load_agreement [--vllm PYTHON] [--guidellm PYTHON] [--aiperf PYTHON] \
+        [--inference-perf PYTHON] [--rounds N] [--requests N] [--streams N]
 
-The environment of `make vllm` is used unless PYTHON is that of another one. The last line of output
-is one JSON document.
+PYTHON is that of an environment with the tool in it; of vLLM that of `make vllm` is the default.
+``guidellm`` reports no single gaps. The last line of output is one JSON document; `--add FILE` puts
+the rounds of such documents before this one's, so that rounds may be run one by one.
 """
 
 import argparse
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from benchmarks.load_generators import Asked, Said, found
+from benchmarks.load_generators import Asked, add_pythons, found
 from harness.load.served import served
+from harness.statistics.paired_ratio import FEWEST_PAIRS, paired_ratio
 
 SERVER = [
     "--axis",
@@ -28,78 +30,49 @@ SERVER = [
     "--batch-size",
     "64",
 ]
-FIGURES = ("ttft_mean", "tpot_mean", "request_throughput", "output_throughput")
-WITHIN = 0.03
-TTFT_WITHIN_MS = 1.0
+FIGURES = ("ttft_mean", "tpot_mean", "itl_median", "output_throughput", "cpu")
 
 
-def write_trace(path: Path, num_requests: int, rate: float) -> None:
-    """No two prompts share anything."""
-    rng = np.random.default_rng(0)
-    arrivals = (1e3 * np.cumsum(rng.exponential(1 / rate, num_requests))).round().astype(int)
-    lines = [
-        json.dumps(
-            {
-                "timestamp": int(at),
-                "input_length": int(prompt),
-                "output_length": int(out),
-                "hash_ids": [number],
-            }
-        )
-        for number, (at, prompt, out) in enumerate(
-            zip(
-                arrivals - arrivals[0],
-                rng.integers(16, 257, num_requests),
-                rng.integers(32, 129, num_requests),
-                strict=True,
-            )
-        )
-    ]
-    path.write_text("\n".join(lines) + "\n")
-
-
-def agree(name: str, ours: float, theirs: float) -> bool:
-    """Whether a figure is as near as is asked for."""
-    if name == "ttft_mean" and abs(ours - theirs) <= TTFT_WITHIN_MS:
-        return True
-    return abs(ours / theirs - 1) <= WITHIN
+def ratios(rounds: list[dict[str, dict[str, Any]]], tool: str) -> dict[str, str]:
+    """Of a tool's figures to ours, over the rounds, in words."""
+    said = {}
+    for figure in FIGURES:
+        ours, theirs = ([each[name][figure] for each in rounds] for name in ("gcbench", tool))
+        if not all(theirs) or len(rounds) < FEWEST_PAIRS:  # not said, or 0: no ratio
+            said[figure] = "-"
+            continue
+        found = paired_ratio(ours, theirs)
+        low, high = found.ci95
+        said[figure] = f"{found.ratio:.3f} ({low:.3f} to {high:.3f})"
+    return said
 
 
 def main() -> None:
     """Print a table and the document."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--vllm", default="", metavar="PYTHON")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=80)
-    parser.add_argument("--rate", type=float, default=4.0, help="requests a second")
+    add_pythons(parser)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--requests", type=int, default=320)
+    parser.add_argument("--streams", type=int, default=32)
+    parser.add_argument("--add", action="append", default=[], type=Path, metavar="FILE")
     asked = parser.parse_args()
-    generators = found(asked.vllm, "", "")
-    rounds: dict[str, list[Said]] = {name: [] for name in generators}
+    rounds: list[dict[str, dict[str, Any]]] = [
+        each for path in asked.add for each in json.loads(path.read_text().splitlines()[-1])
+    ]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_trace(trace := folder / "trace.jsonl", asked.requests, asked.rate)
-        with served(SERVER, folder) as server:
-            for turn in range(asked.rounds):
-                for tool, run in generators.items():
-                    (own := folder / f"{turn}-{tool.split()[0]}").mkdir()
-                    said = run(Asked(server.url, server.model, asked.requests, trace=trace), own)
-                    rounds[tool].append(said)
-                    print(f"{tool}: {said}", flush=True)
-    ours, theirs = rounds.values()
-    print(f"{'median of ' + str(asked.rounds):24}" + "".join(f"{each:>18}" for each in generators))
-    verdicts = {}
-    for figure in FIGURES:
-        a, b = (float(np.median([getattr(s, figure) for s in each])) for each in (ours, theirs))
-        verdicts[figure] = agree(figure, a, b)
-        word = "agree" if verdicts[figure] else "differ"
-        print(f"{figure:24}{a:18.3f}{b:18.3f}   {a / b - 1:+.2%}, {word}")
-    invalid = [each.invalid for each in ours if each.invalid]
-    print(f"invalid runs of gcbench load: {len(invalid)} {invalid[:1]}")
-    print(
-        json.dumps(
-            {"rounds": {k: [s._asdict() for s in v] for k, v in rounds.items()}, "agree": verdicts}
-        )
-    )
+        for turn in range(asked.rounds):
+            said: dict[str, dict[str, Any]] = {}
+            for tool, run in found(asked).items():
+                (own := Path(name) / f"{turn}-{tool}").mkdir()
+                with served(SERVER, own) as server:
+                    what = Asked(server.url, server.model, asked.requests, 64, asked.streams)
+                    said[tool] = run(what, own)._asdict()
+                print(f"{tool}: {said[tool]}", flush=True)
+            rounds.append(said)
+    print(f"{'':16}" + "".join(f"{each:>26}" for each in FIGURES))
+    for tool in list(rounds[0])[1:]:
+        print(f"{tool:16}" + "".join(f"{each:>26}" for each in ratios(rounds, tool).values()))
+    print(json.dumps(rounds))
 
 
 if __name__ == "__main__":

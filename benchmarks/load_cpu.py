@@ -4,7 +4,8 @@ A server that computes nothing sends 25 tokens a second to each stream. Each gen
 streams twice, few and many, over the same time: the difference in CPU, of all of its processes,
 over the difference in tokens leaves out what start-up, idling and the end cost.
 
-    python -m benchmarks.load_cpu [--vllm PYTHON] [--guidellm PYTHON] [--aiperf PYTHON]
+    python -m benchmarks.load_cpu [--vllm PYTHON] [--guidellm PYTHON] [--aiperf PYTHON] \
+        [--inference-perf PYTHON]
 
 PYTHON is that of an environment with the tool in it; of vLLM that of `make vllm` is the default.
 `gcbench load` reads what it has stamped after the run, so it has two figures: of the run alone, and
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.load_generators import Asked, Said, found
+from benchmarks.load_generators import Asked, Said, add_pythons, found
 from tests.harness.load.scripted_server import ScriptedServer
 
 GAP_SECONDS = 0.04
@@ -27,8 +28,7 @@ GAP_SECONDS = 0.04
 def main() -> None:
     """Print a table and the document."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for tool in ("vllm", "guidellm", "aiperf"):
-        parser.add_argument(f"--{tool}", default="", metavar="PYTHON")
+    add_pythons(parser)
     parser.add_argument("--few", type=int, default=8, help="streams")
     parser.add_argument("--many", type=int, default=128)
     parser.add_argument("--tokens", type=int, default=500, help="of each stream")
@@ -38,7 +38,7 @@ def main() -> None:
     more = (asked.many - asked.few) * asked.tokens
     with tempfile.TemporaryDirectory() as name:
         for turn in range(asked.repeats):
-            for tool, run in found(asked.vllm, asked.guidellm, asked.aiperf).items():
+            for tool, run in found(asked).items():
                 said: list[Said] = []
                 for streams in (asked.few, asked.many):
                     (own := Path(name) / f"{turn}-{tool.split()[0]}-{streams}").mkdir()
@@ -49,8 +49,8 @@ def main() -> None:
                     run_alone = 1e6 * (said[1].run_cpu - said[0].run_cpu) / more
                     costs.setdefault(f"{tool}, run alone", []).append(run_alone)
     medians = {tool: float(np.median(each)) for tool, each in costs.items()}
-    base = medians["gcbench load"]
-    print(f"{'µs of CPU per token':28}{'':10}  times gcbench load")
+    base = medians["gcbench"]
+    print(f"{'µs of CPU per token':28}{'':10}  times gcbench")
     for tool, cost in medians.items():
         print(f"{tool:28}{cost:10.1f}  {cost / base:.1f}")
     print(

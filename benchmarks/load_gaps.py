@@ -4,7 +4,8 @@ A server that computes nothing sends a token every 250 ms, then one after 400 an
 and stamps each by the clock of this machine. Beside the truth: gcbench load, vllm bench serve,
 guidellm and aiperf, as many as there are.
 
-    python -m benchmarks.load_gaps [--vllm PYTHON] [--guidellm PYTHON] [--aiperf PYTHON]
+    python -m benchmarks.load_gaps [--vllm PYTHON] [--guidellm PYTHON] [--aiperf PYTHON] \
+        [--inference-perf PYTHON]
 
 PYTHON is that of an environment with the tool in it; of vLLM that of `make vllm` is the default.
 The last line of output is one JSON document.
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.load_generators import Asked, found
+from benchmarks.load_generators import Asked, add_pythons, found
 from tests.harness.load.scripted_server import ScriptedServer
 
 SCRIPTS = {"250": [0.25], "400, 100": [0.4, 0.1]}
@@ -47,8 +48,7 @@ def cell(said: float | None, true: float) -> str:
 def main() -> None:
     """Print a table for each script and the document."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for tool in ("vllm", "guidellm", "aiperf"):
-        parser.add_argument(f"--{tool}", default="", metavar="PYTHON")
+    add_pythons(parser)
     asked = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -58,7 +58,7 @@ def main() -> None:
                 + "".join(f"{each:>24}" for each in COLUMNS)
                 + f"{'ttft_mean':>12}"
             )
-            for tool, run in found(asked.vllm, asked.guidellm, asked.aiperf).items():
+            for tool, run in found(asked).items():
                 (own := Path(name) / f"{tool.split()[0]}-{len(rows)}").mkdir()
                 with ScriptedServer(gaps=gaps) as server:
                     said = run(Asked(server.url, "scripted", REQUESTS, TOKENS), own)._asdict()

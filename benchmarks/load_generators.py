@@ -5,6 +5,7 @@ is `vllm bench serve` by its own functions, because the command of PyPI's `vllm-
 package of another name and ends.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -27,13 +28,18 @@ serve.main(parser.parse_args())
 
 
 class Asked(NamedTuple):
-    """``trace``: a Mooncake trace to replay; without one so many requests at once."""
+    """So many requests of 48 tokens, ``at_once`` at a time (0: all)."""
 
     url: str
     model: str
     num_requests: int
-    output_len: int = 0
-    trace: Path | None = None
+    output_len: int
+    at_once: int = 0
+
+    @property
+    def streams(self) -> int:
+        """Requests in flight at most."""
+        return self.at_once or self.num_requests
 
 
 class Said(NamedTuple):
@@ -87,18 +93,6 @@ def _run(command: list[str], folder: Path, **environment: str) -> float:
 def gcbench(asked: Asked, folder: Path) -> Said:
     """This checkout's."""
     path = folder / "result.json"
-    what = ["--num-requests", str(asked.num_requests)]
-    if asked.trace:
-        what += ["--workload", str(asked.trace)]
-    else:
-        what += [
-            "--axis",
-            "arrivals=at_once",
-            "--prompt-lens",
-            "48",
-            "--output-lens",
-            str(asked.output_len),
-        ]
     cpu = _run(
         [
             sys.executable,
@@ -106,7 +100,16 @@ def gcbench(asked: Asked, folder: Path) -> Said:
             "gcbench",
             "load",
             asked.url,
-            *what,
+            "--num-requests",
+            str(asked.num_requests),
+            "--axis",
+            "arrivals=at_once",
+            "--max-concurrency",
+            str(asked.streams),
+            "--prompt-lens",
+            "48",
+            "--output-lens",
+            str(asked.output_len),
             "--quiet",
             "--output",
             str(folder / "runs"),
@@ -148,26 +151,6 @@ def vllm(python: str) -> Generator:
 
     def run(asked: Asked, folder: Path) -> Said:
         path = folder / "result.json"
-        if asked.trace:
-            what = [
-                "--dataset-name",
-                "timed_trace",
-                "--dataset-path",
-                str(asked.trace),
-                "--timed-trace-chunk-hash-size",
-                "512",
-                "--timed-trace-sec-multiplier",
-                "0.001",
-            ]
-        else:
-            what = [
-                "--dataset-name",
-                "random",
-                "--random-input-len",
-                "48",
-                "--random-output-len",
-                str(asked.output_len),
-            ]
         cpu = _run(
             [
                 python,
@@ -181,7 +164,15 @@ def vllm(python: str) -> Generator:
                 asked.model,
                 "--tokenizer",
                 str(tokenizer_folder(folder)),
-                *what,
+                "--dataset-name",
+                "random",
+                "--random-input-len",
+                "48",
+                "--random-output-len",
+                str(asked.output_len),
+                "--ignore-eos",
+                "--max-concurrency",
+                str(asked.streams),
                 "--num-prompts",
                 str(asked.num_requests),
                 "--disable-tqdm",
@@ -225,7 +216,7 @@ def guidellm(python: str) -> Generator:
                 f"kind=openai_http,target={asked.url}/v1,request_format=/v1/completions,"
                 f"model={asked.model}",
                 "--profile",
-                f"kind=concurrent,streams={asked.num_requests}",
+                f"kind=concurrent,streams={asked.streams}",
                 "--constraint",
                 f"kind=max_requests,count={asked.num_requests}",
                 "--tokenizer",
@@ -286,7 +277,7 @@ def aiperf(python: str) -> Generator:
                 str(tokenizer_folder(folder)),
                 "--use-server-token-count",
                 "--concurrency",
-                str(asked.num_requests),
+                str(asked.streams),
                 "--request-count",
                 str(asked.num_requests),
                 "--isl",
@@ -323,19 +314,89 @@ def aiperf(python: str) -> Generator:
     return run
 
 
+def inference_perf(python: str) -> Generator:
+    """``inference-perf``. It measures from a schedule of its own, in a process of its own."""
+
+    def run(asked: Asked, folder: Path) -> Said:
+        def fixed(tokens: int) -> dict[str, int]:
+            count = asked.num_requests
+            return {
+                "min": tokens,
+                "max": tokens,
+                "mean": tokens,
+                "std_dev": 0,
+                "total_count": count,
+            }
+
+        stage = {"num_requests": asked.num_requests, "concurrency_level": asked.streams}
+        config = {
+            "api": {"type": "completion", "streaming": True},
+            "data": {
+                "type": "random",
+                "input_distribution": fixed(48),
+                "output_distribution": fixed(asked.output_len),
+            },
+            "load": {
+                "type": "concurrent",
+                "num_workers": 1,
+                "worker_max_concurrency": asked.streams,
+                "stages": [stage],
+            },
+            "server": {
+                "type": "vllm",
+                "model_name": asked.model,
+                "base_url": asked.url,
+                "ignore_eos": True,
+            },
+            "tokenizer": {"pretrained_model_name_or_path": str(tokenizer_folder(folder))},
+            "storage": {"local_storage": {"path": str(folder / "reports")}},
+            "report": {"request_lifecycle": {"summary": True, "use_server_output_tokens": True}},
+        }
+        (folder / "config.yml").write_text(json.dumps(config))
+        tool = str(Path(python).with_name("inference-perf"))
+        cpu = _run([tool, "-c", "config.yml"], folder, HF_HUB_OFFLINE="1", PYTHONPATH="")
+        found = json.loads((folder / "reports/summary_lifecycle_metrics.json").read_bytes())
+        said = found["successes"]
+        _complete(said["count"], asked)
+        latency, throughput = said["latency"], said["throughput"]
+        return Said(
+            1e3 * latency["time_to_first_token"]["mean"],
+            1e3 * latency["time_per_output_token"]["mean"],
+            1e3 * latency["inter_token_latency"]["median"],
+            1e3 * latency["inter_token_latency"]["max"],
+            throughput["requests_per_sec"],
+            throughput["output_tokens_per_sec"],
+            cpu,
+        )
+
+    return run
+
+
 def _complete(count: float, asked: Asked) -> None:
     if count != asked.num_requests:
         raise RuntimeError(f"{count} of {asked.num_requests} requests were completed")
 
 
-def found(vllm_python: str, guidellm_python: str, aiperf_python: str) -> dict[str, Generator]:
+TOOLS: dict[str, Callable[[str], Generator]] = {
+    "vllm": vllm,
+    "guidellm": guidellm,
+    "aiperf": aiperf,
+    "inference-perf": inference_perf,
+}
+
+
+def add_pythons(parser: argparse.ArgumentParser) -> None:
+    """A flag for each other tool."""
+    for tool in TOOLS:
+        parser.add_argument(f"--{tool}", default="", metavar="PYTHON")
+
+
+def found(asked: argparse.Namespace) -> dict[str, Generator]:
     """Those whose Python was named, gcbench first; of vLLM the environment of ``make vllm``."""
-    generators: dict[str, Generator] = {"gcbench load": gcbench}
-    for name, make, python in (
-        ("vllm bench serve", vllm, vllm_python or VLLM.base_interpreter()),
-        ("guidellm", guidellm, guidellm_python),
-        ("aiperf", aiperf, aiperf_python),
-    ):
-        if python:
-            generators[name] = make(str(Path(python).absolute()))  # it runs in another folder
-    return generators
+    pythons = {tool: getattr(asked, tool.replace("-", "_")) for tool in TOOLS}
+    pythons["vllm"] = pythons["vllm"] or VLLM.base_interpreter()
+    # They run in another folder.
+    others = {
+        name: TOOLS[name](str(Path(each).absolute())) for name, each in pythons.items() if each
+    }
+    return {"gcbench": gcbench, **others}

@@ -221,6 +221,15 @@ _TABLE = (
         "docs/method.md",
     ),
     Metric(
+        "connect_mean",
+        "s",
+        "neither",
+        "timing",
+        "timing",
+        "written - sent, mean over requests: what a new connection (TCP, TLS) takes of TTFT",
+        "docs/load.md",
+    ),
+    Metric(
         "tpot_mean",
         "s",
         "lower",

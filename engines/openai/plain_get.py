@@ -22,7 +22,7 @@ def get(target: Target, path: str, timeout_seconds: float, api_key: str = "") ->
         connection = http.client.HTTPConnection(target.host, target.port, timeout=timeout_seconds)  # type: ignore[assignment]
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
-        connection.request("GET", f"{target.path}{path}", headers=headers)
+        connection.request("GET", f"{target.path}{path}{target.query}", headers=headers)
         response = connection.getresponse()
         return response.status, response.read(_MOST_BYTES)
     except http.client.HTTPException as error:
@@ -39,7 +39,10 @@ def wait_for(target: Target, seconds: float, api_key: str = "") -> bool:
     deadline = time.monotonic() + seconds
     while True:
         try:
-            if any(get(target, path, 5.0, api_key)[0] == 200 for path in ("/health", "/v1/models")):
+            if any(
+                get(target, path, 5.0, api_key)[0] == 200
+                for path in ("/health", f"{target.api}/models")
+            ):
                 return True
         except OSError:
             pass
@@ -69,7 +72,7 @@ def first_model(target: Target, api_key: str = "") -> str:
         return models[0].id
     why = f"status {status}" if status != 200 else "no list of models"
     hint = "; give a key with --api-key" if status in (401, 403) else "; name one with --model"
-    raise ValueError(f"{target.url}/v1/models answers with {why}{hint}")
+    raise ValueError(f"{target.url}: {target.api}/models answers with {why}{hint}")
 
 
 def context_length(target: Target, model: str, api_key: str = "") -> int | None:
@@ -90,7 +93,7 @@ def context_length(target: Target, model: str, api_key: str = "") -> int | None:
 
 def _models(target: Target, api_key: str) -> tuple[int, list[_Model]]:
     """The status, and the models that it says it has, none where that is no list of any."""
-    status, body = get(target, "/v1/models", 10.0, api_key)
+    status, body = get(target, f"{target.api}/models", 10.0, api_key)
     try:
         return status, msgspec.json.decode(body, type=_Models).data if status == 200 else []
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,6 +1,6 @@
 """Requests of the OpenAI API as the bytes that go out, made before a run begins."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
@@ -10,6 +10,7 @@ from engines.openai.target import Target
 from engines.protocol import Int32Array, SamplingParams
 
 PromptAs = Literal["ids", "text", "chat"]
+Prompt = str | list[dict[str, str]]
 PROMPT_FORMS: tuple[str, ...] = get_args(PromptAs)
 
 _WORDS = (
@@ -72,7 +73,7 @@ class Question(NamedTuple):
 
     ``standard_fields``: whether to leave out what only some servers know (``ignore_eos``,
     ``min_tokens``, ``return_token_ids``, ``priority``). ``extra_body``: fields to set in every
-    request; None takes one away.
+    request; None takes one away, "$max_tokens" stands for a request's own. ``headers``: lines.
     """
 
     model: str
@@ -80,11 +81,12 @@ class Question(NamedTuple):
     standard_fields: bool = False
     extra_body: Mapping[str, Any] = {}
     api_key: str = ""
+    headers: Sequence[str] = ()
 
     @property
     def path(self) -> str:
-        """Of the API, behind the server's own path."""
-        return "/v1/chat/completions" if self.prompt_as == "chat" else "/v1/completions"
+        """Behind that of the API."""
+        return "/chat/completions" if self.prompt_as == "chat" else "/completions"
 
 
 def request_bytes(
@@ -93,10 +95,14 @@ def request_bytes(
     prompt_token_ids: Int32Array,
     params: SamplingParams,
     priority: int = 0,
+    own: Prompt | None = None,
 ) -> bytes:
-    """A whole HTTP/1.1 request that asks for a stream, with usage at its end."""
+    """A whole HTTP/1.1 request that asks for a stream, with usage at its end.
+
+    ``own``: a text or a chat's messages in the place of what token ids come to.
+    """
     fields: dict[str, Any] = {"model": question.model}
-    fields |= _prompt(question.prompt_as, prompt_token_ids)
+    fields |= _prompt(question.prompt_as, prompt_token_ids, own)
     fields |= {
         "max_tokens": params.max_tokens,
         "temperature": 0,
@@ -113,24 +119,41 @@ def request_bytes(
             fields["stop_token_ids"] = list(params.stop_token_ids)
         if priority:
             fields["priority"] = priority
-    fields |= question.extra_body
+    fields |= {
+        name: params.max_tokens if each == "$max_tokens" else each
+        for name, each in question.extra_body.items()
+    }
     body = msgspec.json.encode({name: each for name, each in fields.items() if each is not None})
     key = f"Authorization: Bearer {question.api_key}\r\n" if question.api_key else ""
+    more = "".join(f"{each}\r\n" for each in question.headers)
     head = (
-        f"POST {target.path}{question.path} HTTP/1.1\r\nHost: {target.authority}\r\n{key}"
+        f"POST {target.path}{target.api}{question.path}{target.query} HTTP/1.1\r\n"
+        f"Host: {target.authority}\r\n{key}{more}"
         "Content-Type: application/json\r\nAccept: text/event-stream\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
 
 
-def _prompt(form: str, token_ids: Int32Array) -> dict[str, Any]:
+def _prompt(form: str, token_ids: Int32Array, own: Prompt | None) -> dict[str, Any]:
+    if isinstance(own, list):
+        return {"messages": own}
     if form == "ids":
         return {"prompt": token_ids.tolist()}
-    text = " ".join(_WORDS[number] for number in np.mod(token_ids, len(_WORDS)).tolist())
+    text = own or " ".join(_WORDS[number] for number in np.mod(token_ids, len(_WORDS)).tolist())
     if form == "text":
         return {"prompt": text}
     return {"messages": [{"role": "user", "content": text}]}
+
+
+def check_header(line: str) -> str:
+    """A line ``NAME: VALUE``. Raises ValueError, without saying the value."""
+    name, colon, value = line.partition(":")
+    if not (colon and value.strip() and name.replace("-", "").isalnum()) or not (
+        line.isascii() and line.isprintable()
+    ):
+        raise ValueError(f"--header {name}: give NAME: VALUE, of printable ASCII characters")
+    return f"{name}: {value.strip()}"
 
 
 def check_key(api_key: str) -> str:

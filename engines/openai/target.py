@@ -5,15 +5,22 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 _PORTS = {"http": 80, "https": 443}
+_ENDS = ("/chat/completions", "/completions")
+"""Of addresses as clouds show them; which one is asked says how prompts are sent."""
+_SECRETS = ("key", "token", "secret", "sig")
 
 
 class Target(NamedTuple):
-    """``path``: what stands before ``/v1``, "" for nothing. ``tls``: None without it."""
+    """``path``: what stands before ``api``, "/v1" or "". ``query``: with its "?", "" for none.
+    ``tls``: None without it.
+    """
 
     host: str
     port: int
     path: str = ""
     tls: ssl.SSLContext | None = None
+    api: str = "/v1"
+    query: str = ""
 
     @property
     def authority(self) -> str:
@@ -26,11 +33,15 @@ class Target(NamedTuple):
     @property
     def url(self) -> str:
         """It in full, without ``/v1``."""
-        return f"{'https' if self.tls else 'http'}://{self.authority}{self.path}"
+        end = "" if self.api else _ENDS[-1]
+        scheme = "https" if self.tls else "http"
+        return f"{scheme}://{self.authority}{self.path}{end}{self.query}"
 
 
 def parse_target(url: str, ca_file: str = "", *, insecure: bool = False) -> Target:
-    """Read ``http://HOST[:PORT][/PATH][/v1]``; ``ca_file`` and ``insecure`` hold for https.
+    """Read ``http://HOST[:PORT][/PATH][/v1[/chat/completions]][?QUERY]``.
+
+    ``ca_file`` and ``insecure`` hold for https.
 
     Raises ValueError, in one sentence.
     """
@@ -44,15 +55,25 @@ def parse_target(url: str, ca_file: str = "", *, insecure: bool = False) -> Targ
         raise ValueError(f"{url}: {error}; {wanted}") from None
     if parts.scheme not in _PORTS:
         raise ValueError(f"{url}: {parts.scheme!r} is neither http nor https; {wanted}")
-    if parts.username or parts.password:
+    is_secret = any(f"{each}=" in parts.query.lower() for each in _SECRETS)
+    if parts.username or parts.password or is_secret:
         raise ValueError(f"an address must not hold a key, which would be stored; {wanted}")
-    if not parts.hostname or parts.query or parts.fragment or port == 0:
-        raise ValueError(f"{url}: there is no host, or more than a path behind it; {wanted}")
-    if not f"{parts.hostname}{parts.path}".isascii():
+    if not parts.hostname or parts.fragment or port == 0:
+        raise ValueError(
+            f"{url}: there is no host, or more than a path and a query behind it; {wanted}"
+        )
+    if not f"{parts.hostname}{parts.path}{parts.query}".isascii():
         raise ValueError(f"{url}: an address has ASCII characters only; {wanted}")
-    path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+    path, api = parts.path.rstrip("/"), "/v1"
+    for end in _ENDS:
+        if path.endswith(end):
+            path = path.removesuffix(end)
+            api = "/v1" if path.endswith("/v1") else ""
+            break
+    path = path.removesuffix("/v1").rstrip("/")
+    query = f"?{parts.query}" if parts.query else ""
     tls = _context(ca_file, insecure) if parts.scheme == "https" else None
-    return Target(parts.hostname, port or _PORTS[parts.scheme], path, tls)
+    return Target(parts.hostname, port or _PORTS[parts.scheme], path, tls, api, query)
 
 
 def _context(ca_file: str, insecure: bool) -> ssl.SSLContext:

@@ -3,33 +3,44 @@
 import asyncio
 import time
 import uuid
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from engines.server.dialects import Dialect, WholeOutput
+from engines.server.dialects import Dialect, Extra, WholeOutput
 from engines.server.errors import ApiError, internal_error
 from engines.server.generation import Generation, OutputDelta
+from engines.server.logprobs import NewLogprobs
 from engines.server.prompts import AskedPrompt
 from engines.server.request_bodies import Generate, StreamOptions
-from engines.server.responses import AnswerWithoutUsage, ApiAnswer, TokenIds, Usage
+from engines.server.responses import AnswerWithoutUsage, ApiAnswer, Usage
 
 _encode = msgspec.json.Encoder().encode
-_NOTHING = TokenIds()
+_NOTHING = Extra()
 _DONE = b"data: [DONE]\n\n"
 
 
 class Answering:
-    """Answers one HTTP request. ``asked``: its prompts, in the order of its choices."""
+    """Answers one HTTP request. ``asked``: its prompts, in the order of its choices; ``text``: of
+    token ids.
+    """
 
     def __init__(
-        self, dialect: Dialect, body: Generate, model: str, asked: list[AskedPrompt]
+        self,
+        dialect: Dialect,
+        body: Generate,
+        model: str,
+        asked: list[AskedPrompt],
+        text: Callable[[Sequence[int]], str],
     ) -> None:
         self._dialect = dialect
         self._asked = asked
         self._model = model
+        self._text = text
+        self._offsets = [0] * len(asked)
         self._options = body.stream_options or StreamOptions()
         self._returns_ids = bool(body.return_token_ids)
         self._id = f"{dialect.id_prefix}{uuid.uuid4().hex}"
@@ -37,15 +48,16 @@ class Answering:
 
     async def whole(self, generation: Generation) -> web.Response:
         """All choices at once."""
-        wholes = [WholeOutput("", [], "") for _ in self._asked]
+        wholes = [WholeOutput(each.echoed, [], "", []) for each in self._asked]
         async with aclosing(generation.deltas()) as deltas:
             async for delta in deltas:
                 whole = wholes[delta.choice]
                 whole.text += delta.text
                 whole.token_ids += delta.token_ids
                 whole.reason = delta.reason
+                whole.logprobs += delta.logprobs or ()
         choices = [
-            self._dialect.choice(index, whole, self._ids(index, whole.token_ids, is_first=True))
+            self._dialect.choice(index, whole, self._extra(index, whole, is_first=True))
             for index, whole in enumerate(wholes)
         ]
         answer = ApiAnswer(
@@ -91,13 +103,16 @@ class Answering:
         begun: set[int] = set()
         async with aclosing(generation.deltas()) as deltas:
             async for delta in deltas:
-                ids = self._ids(delta.choice, delta.token_ids, is_first=delta.choice not in begun)
+                is_first = delta.choice not in begun
+                extra = self._extra(delta.choice, delta, is_first=is_first)
+                echoed = self._asked[delta.choice].echoed if is_first else ""
+                shown = delta._replace(text=echoed + delta.text)
                 usage = None
                 if self._options.continuous_usage_stats and self._options.include_usage:
                     usage = Usage.of(
                         len(self._asked[delta.choice].prompt), generation.num_tokens[delta.choice]
                     )
-                await response.write(self._events(delta, ids, usage, delta.choice not in begun))
+                await response.write(self._events(shown, extra, usage, is_first))
                 begun.add(delta.choice)
         last = _DONE
         if self._options.include_usage:
@@ -117,11 +132,11 @@ class Answering:
                 request.transport.abort()
 
     def _events(
-        self, delta: OutputDelta, ids: TokenIds, usage: Usage | None, is_first: bool
+        self, delta: OutputDelta, extra: Extra, usage: Usage | None, is_first: bool
     ) -> bytes:
         if not is_first:
-            return self._event([self._dialect.chunk(delta, ids)], usage)
-        choices = self._dialect.first_chunks(delta, ids)
+            return self._event([self._dialect.chunk(delta, extra)], usage)
+        choices = self._dialect.first_chunks(delta, extra)
         return b"".join(self._event([choice], usage) for choice in choices)
 
     def _event(self, choices: list[Any], usage: Usage | None) -> bytes:
@@ -142,11 +157,20 @@ class Answering:
             )
         return b"data: " + _encode(chunk) + b"\n\n"
 
-    def _ids(self, choice: int, token_ids: list[int], *, is_first: bool) -> TokenIds:
-        if not self._returns_ids:
-            return _NOTHING
-        prompt = self._asked[choice].prompt.tolist() if is_first else None
-        return TokenIds(token_ids, prompt)
+    def _extra(self, choice: int, new: OutputDelta | WholeOutput, *, is_first: bool) -> Extra:
+        asked, extra = self._asked[choice], _NOTHING
+        if self._returns_ids:
+            extra = Extra(new.token_ids, asked.prompt.tolist() if is_first else None)
+        if asked.num_logprobs is None or not new.token_ids:
+            return extra
+        texts = [self._text([each]) for each in new.token_ids]
+        offset = self._offsets[choice]
+        self._offsets[choice] += sum(map(len, texts))
+        return extra._replace(
+            logprobs=NewLogprobs(
+                texts, new.token_ids, new.logprobs or (), asked.num_logprobs, offset, self._text
+            )
+        )
 
 
 def _usage(generation: Generation) -> Usage:

@@ -115,7 +115,7 @@ class App:
         self._check_model(body.model)
         asked = await dialect.asked(self._prompts, body)
         numbers = await self.admission.numbers(request, len(asked))
-        answering = Answering(dialect, body, self._settings.model, asked)
+        answering = Answering(dialect, body, self._settings.model, asked, self._tokenizer.decode)
         seconds = self._settings.request_timeout
         with Generation(
             self._client, self._metrics, asked, numbers, body.priority or 0

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from engines.builtin.delivery.collector import RequestOutputCollector
+from engines.builtin.logprobs import Logprob
 from engines.protocol import FinishReason
 from engines.server.engine_client import EngineClient
 from engines.server.errors import ApiError
@@ -27,6 +28,7 @@ class OutputDelta(NamedTuple):
     text: str
     token_ids: list[int]
     reason: str
+    logprobs: Sequence[dict[int, Logprob]] | None = None
 
 
 class Generation:
@@ -112,9 +114,8 @@ class Generation:
         self.num_tokens[choice] += len(token_ids)
         if reason is not None:
             self._end(choice, reason)
-        return OutputDelta(
-            choice, completion.text, token_ids, FINISH_REASONS[reason] if reason is not None else ""
-        )
+        word = FINISH_REASONS[reason] if reason is not None else ""
+        return OutputDelta(choice, completion.text, token_ids, word, completion.logprobs)
 
     def _end(self, choice: int, reason: FinishReason) -> None:
         self._open.discard(choice)

@@ -7,6 +7,7 @@ import numpy as np
 
 from engines.builtin.delivery.choice import check_params
 from engines.builtin.device.choice import device_class, prompt_vocab_size
+from engines.builtin.logprobs import parse_logprobs
 from engines.builtin.model.sampling import parse_sampling
 from engines.protocol import EngineConfig, Int32Array, Sampling, SamplingParams
 from engines.server.errors import ApiError
@@ -22,11 +23,17 @@ _GREEDY_BELOW = 1e-5
 
 
 class AskedPrompt(NamedTuple):
-    """A prompt and what is asked of its output; ``is_copy``: another choice (``n``) of the same."""
+    """A prompt and what is asked of its output; ``is_copy``: another choice (``n``) of the same.
+
+    ``echoed``: the text that is shown before the output's. ``num_logprobs``: the most probable
+    tokens that are shown beside each, None for no log-probabilities.
+    """
 
     prompt: Int32Array
     params: SamplingParams
     is_copy: bool = False
+    echoed: str = ""
+    num_logprobs: int | None = None
 
 
 class Prompts:
@@ -42,11 +49,12 @@ class Prompts:
     async def of_completion(self, body: CompletionBody) -> list[AskedPrompt]:
         """One for each choice of each prompt."""
         most = _COMPLETION_MAX_TOKENS if body.max_tokens is None else body.max_tokens
-        return [
-            asked
-            for ids in await self._completion_ids(body)
-            for asked in self._choices(body, ids, most)
-        ]
+        found = []
+        for ids in await self._completion_ids(body):
+            choices = self._choices(body, ids, most)
+            echoed = self._tokenizer.decode(ids) if body.echo else ""
+            found += [each._replace(echoed=echoed) for each in choices]
+        return found
 
     async def of_chat(self, body: ChatBody) -> list[AskedPrompt]:
         """The conversation as one prompt."""
@@ -67,12 +75,14 @@ class Prompts:
         raise ApiError(400, "prompt: texts and token ids in one list", param="prompt")
 
     def _choices(
-        self, body: Generate, ids: Sequence[int], max_tokens: int | None
+        self, body: CompletionBody | ChatBody, ids: Sequence[int], max_tokens: int | None
     ) -> list[AskedPrompt]:
         asked, copies = self._asked(body, ids, max_tokens), (body.n or 1) - 1
         return [asked, *[asked._replace(is_copy=True)] * copies]
 
-    def _asked(self, body: Generate, ids: Sequence[int], max_tokens: int | None) -> AskedPrompt:
+    def _asked(
+        self, body: CompletionBody | ChatBody, ids: Sequence[int], max_tokens: int | None
+    ) -> AskedPrompt:
         for name, value in body.unsupported().items():
             raise ApiError(400, f"{name} {value!r} is not supported", param=name)
         if body.stream_options not in (None, StreamOptions()) and not body.stream:
@@ -101,7 +111,22 @@ class Prompts:
                 param="max_tokens",
                 code="context_length_exceeded",
             )
-        return AskedPrompt(np.array(ids, np.int32), self._params(body, max_tokens))
+        return AskedPrompt(
+            np.array(ids, np.int32),
+            self._params(body, max_tokens),
+            num_logprobs=self._num_logprobs(body),
+        )
+
+    def _num_logprobs(self, body: CompletionBody | ChatBody) -> int | None:
+        wanted, most = body.num_logprobs, parse_logprobs(self._config.logprobs)
+        if wanted is None or (most.shape != "none" and 0 <= wanted <= most.num_logprobs):
+            return wanted
+        there = f"{most.num_logprobs} at most" if most.shape != "none" else "none"
+        raise ApiError(
+            400,
+            f"logprobs {wanted}: this server has {there}; --axis logprobs=arrays:K serves K",
+            param="logprobs",
+        )
 
     def _sampling(self, body: Generate) -> Sampling | None:
         """How the body wants its tokens drawn, None where that is how the engine draws them.

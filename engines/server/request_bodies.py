@@ -81,9 +81,17 @@ class CompletionBody(Generate, kw_only=True):
     suffix: str | None = None
     best_of: int | None = None
 
+    @property
+    def num_logprobs(self) -> int | None:
+        """The most probable tokens to show beside each, None for no log-probabilities."""
+        return self.logprobs
+
     def unsupported(self) -> dict[str, Any]:
         """These, too."""
-        asked = {"logprobs": self.logprobs, "echo": self.echo or None, "suffix": self.suffix}
+        # An echo's log-probabilities are the prompt's, which nobody computes.
+        asked: dict[str, Any] = {"suffix": self.suffix}
+        if self.echo and self.logprobs is not None:
+            asked["echo with logprobs"] = self.logprobs
         if self.best_of != 1:
             asked["best_of"] = self.best_of
         return Generate.unsupported(self) | {
@@ -115,9 +123,16 @@ class ChatBody(Generate, kw_only=True):
     tools: list[Any] | None = None
     tool_choice: Any = None
 
+    @property
+    def num_logprobs(self) -> int | None:
+        """As of `CompletionBody`. Raises ApiError 400."""
+        if self.top_logprobs and not self.logprobs:
+            raise ApiError(400, "top_logprobs without logprobs", param="top_logprobs")
+        return self.top_logprobs or 0 if self.logprobs else None
+
     def unsupported(self) -> dict[str, Any]:
         """These, too."""
-        asked: dict[str, Any] = {"logprobs": self.logprobs, "top_logprobs": self.top_logprobs}
+        asked: dict[str, Any] = {}
         if self.tool_choice != "none":
             asked |= {"tools": self.tools, "tool_choice": self.tool_choice}
         return Generate.unsupported(self) | {name: each for name, each in asked.items() if each}

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from engines.server.logprobs import ChatLogprobs, CompletionLogprobs
+
 
 class Usage(msgspec.Struct):
     """In tokens."""
@@ -31,7 +33,7 @@ class CompletionChoice(TokenIds, kw_only=True):
     index: int
     text: str
     finish_reason: str | None
-    logprobs: None
+    logprobs: CompletionLogprobs | None
     stop_reason: None
 
 
@@ -76,7 +78,7 @@ class ChatChunkChoice(TokenIds, kw_only=True):
     index: int
     delta: ChatDelta
     finish_reason: str | None
-    logprobs: None
+    logprobs: ChatLogprobs | None
 
 
 class ChatChoice(TokenIds, kw_only=True):
@@ -85,7 +87,7 @@ class ChatChoice(TokenIds, kw_only=True):
     index: int
     message: ChatMessage
     finish_reason: str | None
-    logprobs: None
+    logprobs: ChatLogprobs | None
     stop_reason: None
 
 

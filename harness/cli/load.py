@@ -26,6 +26,7 @@ from harness.report.workload import workload_pairs
 from harness.verbs.http_cost import HttpCostRequest, measure_http_cost
 from harness.verbs.load import Loaded, ask_server, schedule_of, with_rate
 from harness.verbs.load_request import LoadRequest
+from harness.verbs.load_sweep import sweep_server
 from harness.verbs.request import made
 from workloads.summary import summarise_workload
 
@@ -38,6 +39,10 @@ Examples:
       a conversation's lengths; invalid with too few requests for a p99
   gcbench load https://example.com --max-concurrency 64 --standard-fields
       64 at a time, for a server that knows only the OpenAI API's own fields
+  gcbench load http://localhost:8000 --sweep rate --goodput ttft:200,tpot:20
+      where throughput ends, and up to which rate 99 % keep both objectives
+  gcbench load http://localhost:8000 --prompts chats.json --prompt-as chat
+      conversations of one's own, as ShareGPT has them
   gcbench load http://localhost:8000 --probe pauses.jsonl
       which gap was whose pause; the server runs under gcbench probe --log
   gcbench load --replay run.log.npz --json -
@@ -108,7 +113,7 @@ def load(
 
     --http-cost needs no server: it starts `gcbench serve` for each cell and asks it the same way.
     """
-    _hide(api_key)
+    _hide(api_key, *(each.partition(":")[2].strip() for each in ctx.params["header"] or ()))
     how = telling(ctx)
     if http_cost:
         ctx.exit(_http_cost(ctx, how, rounds))
@@ -120,6 +125,11 @@ def load(
     if dry_run:
         print_dry_run(_asked_pairs(request), request)
         return
+    if request.sweep:
+        with CommandLine(quiet=how.quiet) as caller:
+            swept = sweep_server(request, caller, check_key(api_key))
+        tell(swept, how._replace(details=True))
+        ctx.exit(ExitCode.MEASURED if swept.is_valid else ExitCode.NOT_MEASURED)
     with CommandLine(quiet=how.quiet) as caller:
         loaded = ask_server(request, caller, check_key(api_key))
     if files["export_vllm"]:
@@ -174,7 +184,7 @@ def _check_files(files: dict[str, str | None], request: LoadRequest) -> None:
             raise ValueError(f"{flag} -: name a file")
         checked(path, flag)
     for name, module in (("perfetto", "harness.report.load_trace"), ("image", "matplotlib.figure")):
-        if files[name]:
+        if files[name] and not (name == "image" and request.sweep):
             if request.probe is None:
                 raise ValueError(f"--{name}: shows pauses beside gaps; give --probe FILE, too")
             import_module(module)  # its package may be missing
@@ -198,7 +208,7 @@ def _write_pauses(loaded: Loaded, perfetto: str | None, image: str | None) -> No
         say(f"--image {image}: not written, for no gap was slow")
 
 
-def _hide(api_key: str) -> None:
-    """Take the key out of what this program says that it was called with, in locks and results."""
-    if api_key:
-        sys.argv[:] = [word.replace(api_key, "[API key]") for word in sys.argv]
+def _hide(*secrets: str) -> None:
+    """Take them out of what this program says that it was called with, in locks and results."""
+    for secret in filter(None, secrets):
+        sys.argv[:] = [word.replace(secret, "[API key]") for word in sys.argv]

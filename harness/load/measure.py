@@ -1,5 +1,6 @@
 """From what was observed under load to its result: a function of the observation alone."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,13 @@ from engines.openai.responses import Responses
 from engines.protocol import FinishReason, Int64Array
 from harness import format as fmt
 from harness.axes import Cell
+from harness.load.distribution import distribution
+from harness.load.goodput import goodput
 from harness.load.observed import Observed
 from harness.load.refusals import flag_for
 from harness.load.result import LoadResult
 from harness.load.server_metrics import collections_of_server
+from harness.load.steady import steady_rate
 from harness.load.token_counts import count_notes, count_sources
 from harness.load.validity import Evidence, findings, lag_limit
 from harness.metrics import METRICS
@@ -33,12 +37,14 @@ _TAIL = 99
 
 class Wanted(NamedTuple):
     """What a run must be long and large enough for: ``percentile`` (50: no more than there is)
-    and ``min_duration`` in seconds; ``max_error_rate``: the share that may fail.
+    and ``min_duration`` in seconds; ``max_error_rate``: the share that may fail; ``objectives``:
+    milliseconds at most by name, of good requests.
     """
 
     percentile: float = 50.0
     min_duration: float = 0.0
     max_error_rate: float = 0.01
+    objectives: Mapping[str, float] = {}
 
 
 def requests_of(observed: Observed) -> RequestStamps:
@@ -76,6 +82,8 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
     arrivals = check_delivered(observed.schedule, requests)
     values: Values = request_metrics(observed.schedule, requests) | gap_metrics(gaps)
     values |= {"itl_gap_p99": percentile_or_none(gaps / 1e9, 99)} | arrivals.metrics
+    waited = (requests.queued_ns - requests.sent_ns)[responses.completed]
+    values["connect_mean"] = float(waited.mean()) / 1e9 if len(waited) else None
     # Events that come together say nothing of how soon the next tokens may come.
     between = (median_or_none(gaps[gaps > 0]) or 0.0) / 1e9
     done = responses.completed
@@ -131,6 +139,9 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         server_collections=collections_of_server(observed.scrapes),
         scrapes=observed.scrapes,
         counted_by=count_sources(responses),
+        goodput=goodput(requests, dict(wanted.objectives), int(responses.attempted.sum()), seconds),
+        percentiles=distribution(requests, wanted.percentile),
+        steady=steady_rate(observed, requests),
         notes=[
             *_notes(observed),
             *count_notes(responses, observed.schedule.output_lens),

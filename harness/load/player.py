@@ -28,7 +28,7 @@ class Player:
     """``due_ns``: when each request is due, non-decreasing moments of `time.perf_counter_ns`.
 
     ``cap``: requests in flight at most, 0 for no cap. ``previous_turn``: as in a schedule, empty
-    where none waits.
+    where none waits. ``until_ns``: the moment from which on nothing more is sent, 0 for none.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Player:
         cap: int,
         previous_turn: Int32Array,
         watch: Watch,
+        until_ns: int = 0,
     ) -> None:
         self._engine = engine
         self._due_ns = due_ns
@@ -50,7 +51,10 @@ class Player:
         self._num_ended = 0
         self._is_stopped = False
         self._over: asyncio.Future[None] = loop.create_future()
+        self._until_ns = until_ns
+        self._is_closed = False
         self._timer = Timer(loop, self._send_due)
+        self._closing = Timer(loop, self._close)
         self._look = Timer(loop, self._look_for_late)
         engine.on_end = self._ended
 
@@ -58,10 +62,13 @@ class Player:
         """Until every request has ended, or `stop`."""
         try:
             self._look.set(perf_counter_ns() + _LOOK_NS)
+            if self._until_ns:
+                self._closing.set(self._until_ns)
             self._send_due()
             await self._over
         finally:
             self._timer.close()
+            self._closing.close()
             self._look.close()
 
     def stop(self) -> None:
@@ -73,7 +80,7 @@ class Player:
             self._over.set_result(None)
 
     def _send_due(self) -> None:
-        if self._is_stopped:
+        if self._is_stopped or self._is_closed:
             return
         due, turns = self._due_ns, self._turns
         while turns is not None and turns.ready and self._in_flight < self._cap:
@@ -96,7 +103,7 @@ class Player:
         self._in_flight -= 1
         self._num_ended += 1
         self._watch.ended(request)
-        if self._num_ended == len(self._due_ns):
+        if self._num_ended == len(self._due_ns) or (self._is_closed and not self._in_flight):
             if not self._over.done():
                 self._over.set_result(None)
             return
@@ -104,6 +111,11 @@ class Player:
             self._turns.ended(request, perf_counter_ns())
         if self._turns is not None or self._in_flight == self._cap - 1:
             self._send_due()
+
+    def _close(self) -> None:
+        self._is_closed = True
+        if not self._in_flight and not self._over.done():
+            self._over.set_result(None)
 
     def _look_for_late(self) -> None:
         self._engine.abort_late()

@@ -1,6 +1,7 @@
 """One request before a run: what the server makes of it, and which flags would help."""
 
 import asyncio
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from engines.openai.stream_event import Kind
 from engines.openai.target import Target
 from engines.protocol import EngineDeadError, FinishReason, Int32Array
 from harness import format as fmt
+from harness.load.prompt_file import read_prompts
 from harness.load.refusals import flag_for, is_final
 from harness.load.task import Asked
 from harness.trial.client import sampling_params
@@ -42,6 +44,7 @@ def question_of(asked: Asked, api_key: str) -> Question:
         standard_fields=asked.standard_fields,
         extra_body=asked.extra_body,
         api_key=api_key,
+        headers=asked.headers,
     )
 
 
@@ -58,7 +61,8 @@ def look_ahead(target: Target, asked: Asked, schedule: Schedule, api_key: str) -
     prompt = warm_prompt(schedule, 0, asked.vocab_size).copy()
     prompt[-1] = asked.vocab_size - 1
     params = sampling_params(schedule, WARM_TOKENS)[0]
-    content = request_bytes(target, question_of(asked, api_key), prompt, params)
+    own = read_prompts(Path(asked.prompts))[0] if asked.prompts else None
+    content = request_bytes(target, question_of(asked, api_key), prompt, params, own=own)
     waiting = _answered(target, content, params.max_tokens, asked.request_timeout)
     recording = asyncio.run(waiting)
     (pieces,) = pieces_by_request(recording)
@@ -96,7 +100,7 @@ def preflight_lines(found: Answered, asked: Asked, schedule: Schedule) -> list[s
     return [
         f"preflight: {_counted(response)}",
         f"preflight: {_length(found, asked, schedule.ignore_eos)}",
-        f"preflight: {_room(found, schedule)}",
+        f"preflight: {_room(found, asked, schedule)}",
     ]
 
 
@@ -136,9 +140,12 @@ def _length(found: Answered, asked: Asked, ignores_eos: bool) -> str:
     return f"{said}: ignore_eos is not heeded, so answers have lengths of their own"
 
 
-def _room(found: Answered, schedule: Schedule) -> str:
+def _room(found: Answered, asked: Asked, schedule: Schedule) -> str:
     longest = int((schedule.prompt_lens.astype(np.int64) + schedule.output_lens).max())
     asks = f"the longest request has {fmt.count(longest)} tokens"
+    if asked.prompts:
+        longest = int(schedule.output_lens.max())
+        asks = f"the longest answer has {fmt.count(longest)} tokens beside its own prompt"
     if found.context is None:
         return f"the server does not say how long its context is; {asks}"
     room = f"context of {fmt.count(found.context)} tokens, {asks}"

@@ -31,6 +31,7 @@ from harness.load.health import HealthWatch
 from harness.load.player import Player
 from harness.load.preflight import WARM_TOKENS, question_of, warm_prompt
 from harness.load.progress import Reporter
+from harness.load.prompt_file import read_prompts
 from harness.load.stops import ClientStops, LoopWatch
 from harness.load.task import Answer, Task
 from harness.running.inside import Parent
@@ -61,6 +62,7 @@ class Part:
         target = parse_target(asked.url, asked.ca_file, insecure=asked.insecure)
         question = question_of(asked, task.api_key)
         params = sampling_params(schedule)
+        texts = read_prompts(Path(asked.prompts)) if asked.prompts else []
         warm = sampling_params(schedule, WARM_TOKENS)
         priorities = schedule.priorities.tolist() or [0] * schedule.num_requests
 
@@ -68,7 +70,8 @@ class Part:
             prompt_of = warm_prompt if reverse else Schedule.prompt_token_ids
             prompt = prompt_of(schedule, i, asked.vocab_size)
             own = (warm if reverse else params)[i]
-            return request_bytes(target, question, prompt, own, priorities[i])
+            text = texts[i % len(texts)] if texts else None
+            return request_bytes(target, question, prompt, own, priorities[i], text)
 
         numbers = self.requests.tolist()
         self.target = target
@@ -115,7 +118,11 @@ class ClientProcess:
         """Until all has ended, or the parent says that it shall."""
         client, part, loop = self._client, self._part, self._loop
         due_ns = (start_ns + part.due_ns).tolist()
-        player = Player(loop, client, due_ns, part.cap, part.previous_turn, self._reporter)
+        seconds = self._task.asked.duration
+        until_ns = start_ns + int(seconds * 1e9) if seconds else 0
+        player = Player(
+            loop, client, due_ns, part.cap, part.previous_turn, self._reporter, until_ns
+        )
         loop.add_reader(0, self._stop(player))
         wait_until(start_ns - _SLEEP_UNTIL_NS)
         self._health.begin(start_ns)

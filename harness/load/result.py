@@ -2,7 +2,10 @@
 
 from harness.experiment.result import ExperimentResult
 from harness.load.attribution import Attribution
+from harness.load.distribution import Percentile
+from harness.load.goodput import Goodput
 from harness.load.server_metrics import Scrape
+from harness.load.steady import SteadyRate
 from harness.load.task import Asked, ClientHealth
 from harness.load.validity import Finding
 from harness.result.result import Result
@@ -15,8 +18,10 @@ class LoadResult(Result, frozen=True, kw_only=True, tag="load"):
     the first failures of a kind said. ``broken``: the rules that make it invalid, none where it is
     valid. ``counted_by``: how many completed answers' tokens are counted by what (`CountSource`).
     ``server_collections``: rise over the run of what `/metrics` counts of collections and pauses.
-    ``attribution``: what made slow waits; None without the log of `gcbench probe`. ``experiment``:
-    of one trial of one cell, which others can be compared with; None where nothing was stored.
+    ``goodput``: None where no objective was given. ``percentiles``: of latencies by name.
+    ``steady``: None where the run was too short. ``attribution``: what made slow waits; None
+    without the log of `gcbench probe`. ``experiment``: of one trial of one cell, which others can
+    be compared with; None where nothing was stored.
     """
 
     trial: TrialResult
@@ -33,6 +38,9 @@ class LoadResult(Result, frozen=True, kw_only=True, tag="load"):
     server_collections: dict[str, float]
     scrapes: list[Scrape]
     counted_by: dict[str, int] = {}
+    goodput: Goodput | None = None
+    percentiles: dict[str, list[Percentile]] = {}
+    steady: SteadyRate | None = None
     attribution: Attribution | None = None
     experiment: ExperimentResult | None = None
 

@@ -48,7 +48,6 @@ SERVER_DECIDES = (
     "release",
     "python",
     "engine_core",
-    "logprobs",
     "request_streams",
     "output_processing",
     "scheduler",
@@ -85,8 +84,8 @@ def served(flags: Sequence[str], folder: Path) -> Iterator[Served]:
         "0",
         "--ready-file",
         str(ready),
-        "--grace",
-        "0",
+        "--axis",
+        "grace=0",
     ]
     options: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "env": _environment()}
     with (

@@ -70,6 +70,64 @@ def _name(name: str, labels: Iterable[tuple[str, str]]) -> str:
     return f"{name}{{{inner}}}" if inner else name
 
 
+class ServerFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server says of itself in vLLM's words. ``unit``: "s" or ""."""
+
+    label: str
+    value: float
+    unit: str = ""
+
+
+_MEANS = {
+    "time to first token, mean": "time_to_first_token_seconds",
+    "time per output token, mean": "request_time_per_output_token_seconds",
+    "gap between tokens, mean": "inter_token_latency_seconds",
+    "last token, mean": "e2e_request_latency_seconds",
+    "in the queue, mean": "request_queue_time_seconds",
+}
+_RISES = {
+    "prompt tokens": "prompt_tokens_total",
+    "output tokens": "generation_tokens_total",
+    "preemptions": "num_preemptions_total",
+}
+_MOST = {
+    "running, most": "num_requests_running",
+    "waiting, most": "num_requests_waiting",
+    "KV cache used, most": "kv_cache_usage_perc",
+}
+
+
+def figures_of_server(scrapes: list[Scrape]) -> list[ServerFigure]:
+    """Means over the run by what histograms' sums and counts rose, rises of counters, and the most
+    that gauges said at any scrape; of all series of a name together.
+    """
+    if len(scrapes) < 2:
+        return []
+    first, last = scrapes[0], scrapes[-1]
+    found = []
+    for label, name in _MEANS.items():
+        total, count = (_sum(last, f"{name}_{end}", first) for end in ("sum", "count"))
+        if total is not None and count:
+            found.append(ServerFigure(label=label, value=total / count, unit="s"))
+    for label, name in _RISES.items():
+        if (rise := _sum(last, name, first)) is not None:
+            found.append(ServerFigure(label=label, value=rise))
+    for label, name in _MOST.items():
+        said = [value for each in scrapes if (value := _sum(each, name)) is not None]
+        if said:
+            found.append(ServerFigure(label=label, value=max(said)))
+    return found
+
+
+def _sum(scrape: Scrape, name: str, before: Scrape | None = None) -> float | None:
+    """Of a name's series, less what they were before; None where there is none."""
+    names = [each for each in scrape.values if each.partition("{")[0] == f"vllm:{name}"]
+    if not names:
+        return None
+    earlier = before.values if before else {}
+    return sum(scrape.values[each] - earlier.get(each, 0.0) for each in names)
+
+
 def collections_of_server(scrapes: list[Scrape]) -> dict[str, float]:
     """Rise from the first scrape to the last of each series that counts collections or pauses."""
     if len(scrapes) < 2:

@@ -11,7 +11,9 @@ from harness.load.stops import ClientStops
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What all requests of a run have in common, without the key; it is stored with the result.
 
-    ``request_timeout`` in seconds, 0 for none.
+    ``request_timeout`` and ``duration``, for which requests are sent, in seconds, 0 for none.
+    ``request_rate`` and ``burstiness``: as asked, None where arrivals are of another kind.
+    ``prompts``: the file of one's own; ``headers``: lines, of which names alone are stored.
     """
 
     url: str
@@ -21,11 +23,16 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     standard_fields: bool = False
     extra_body: dict[str, Any] = {}
     request_timeout: float = 0.0
+    duration: float = 0.0
+    request_rate: float | None = None
+    burstiness: float | None = 1.0
     client_processes: int = 1
     client_gc: str = "disabled+freeze"
     num_warmups: int = 1
     ca_file: str = ""
     insecure: bool = False
+    prompts: str = ""
+    headers: list[str] = []
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -93,7 +93,19 @@ CONFLICTS = (
         ),
     ),
     Conflict(
-        lambda seen: seen.responses.num_tokens > seen.asked,
+        lambda seen: (
+            (seen.responses.num_tokens > seen.asked)
+            & (seen.responses.counted_by == CountSource.TOKENIZER)
+        ),
+        "have more tokens by --tokenizer than were asked for: a text that is encoded anew need not "
+        "come to the tokens that were sampled",
+        lambda seen, i: f"{seen.responses.num_tokens[i]} where {seen.asked[i]} were asked",
+    ),
+    Conflict(
+        lambda seen: (
+            (seen.responses.num_tokens > seen.asked)
+            & (seen.responses.counted_by != CountSource.TOKENIZER)
+        ),
         "have more tokens than were asked for: do not compare this run with one that kept to it",
         lambda seen, i: f"{seen.responses.num_tokens[i]} where {seen.asked[i]} were asked",
     ),

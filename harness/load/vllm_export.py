@@ -43,7 +43,7 @@ def vllm_document(
         "tokenizer_id": observed.asked.model,
         "num_prompts": schedule.num_requests,
         "request_rate": _rate(observed),
-        "burstiness": 1.0,
+        "burstiness": observed.asked.burstiness,
         "max_concurrency": schedule.max_concurrency or None,
         "gcbench_invalid": result.trial.invalid,
         "duration": duration,
@@ -52,7 +52,7 @@ def vllm_document(
         "total_input_tokens": result.prompt_tokens,
         "total_output_tokens": int(tokens.sum()),
         "request_throughput": int(done.sum()) * per_second,
-        "request_goodput": None,
+        "request_goodput": result.goodput.per_second if result.goodput else None,
         "output_throughput": int(tokens.sum()) * per_second,
         "total_token_throughput": (result.prompt_tokens + int(tokens.sum())) * per_second,
         "input_lens": schedule.prompt_lens.tolist(),
@@ -70,6 +70,9 @@ def vllm_document(
 
 
 def _rate(observed: Observed) -> float | str:
+    """As it was asked for; of other arrivals, as it came out."""
+    if observed.asked.request_rate:
+        return observed.asked.request_rate
     seconds = observed.schedule.arrival_seconds
     span = float(np.ptp(seconds))
     return (len(seconds) - 1) / span if span else "inf"

@@ -17,6 +17,7 @@ from harness.explain.result import ExplainResult
 from harness.files import decode_versioned
 from harness.load.both_ways import HttpResult
 from harness.load.result import LoadResult
+from harness.load.sweep import SweepResult
 from harness.probed.result import ProbeResult
 from harness.render.report import Report
 from harness.report.advice import describe_advice
@@ -37,6 +38,7 @@ from harness.report.parts import describe_parts
 from harness.report.probe import describe_probe
 from harness.report.releases import describe_releases
 from harness.report.run import describe_run
+from harness.report.sweep import describe_sweep
 from harness.result.result import RESULT_SCHEMA, Result
 from harness.tracking.bisect.result import BisectResult
 from harness.tracking.gate.result import GateResult
@@ -52,6 +54,7 @@ KINDS: dict[type[Result], Callable[..., Report]] = {
     HttpResult: describe_http,
     Advice: describe_advice,
     LoadResult: describe_load,
+    SweepResult: describe_sweep,
     NightlyResult: describe_nightly,
     HistoryResult: describe_history,
     ExperimentResult: describe_experiment,
@@ -78,7 +81,7 @@ def describe_result(result: Result, folder: Path | None = None) -> Report:
     """What is said of a result; ``folder``: where its trials' rows are, for pictures of them."""
     if isinstance(result, ExperimentResult) and result.release_labels:
         return describe_releases(result)
-    if folder and isinstance(result, (ExperimentResult, RunResult)):
+    if folder and isinstance(result, (ExperimentResult, RunResult, LoadResult)):
         return KINDS[type(result)](result, folder)
     return KINDS[type(result)](result)
 

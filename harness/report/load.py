@@ -1,18 +1,24 @@
 """A run under load on one screen: whether it may be believed, what the server did, the client."""
 
+from pathlib import Path
+
 from harness import format as fmt
+from harness.files import StoreError, read_rows
 from harness.format import printable
 from harness.load.result import LoadResult
+from harness.load.server_metrics import figures_of_server
 from harness.load.task import ClientHealth
 from harness.metrics import METRICS
-from harness.render.report import Listing, Report, known
+from harness.render.report import Listing, Picture, Report, known
 from harness.render.table import PlainTable, Row
 from harness.report.attribution import attribution_answer, attribution_notes, attribution_table
 from harness.report.header import machine_words
+from harness.report.load_image import distribution_image, timeline_image
 from harness.trial.arrival_fidelity import arrival_words
 
 _LATENCIES = {
     "time to first token": "ttft",
+    "of it for a connection": "connect",
     "from its scheduled arrival": "ttft_from_schedule",
     "time per output token": "tpot",
     "gap between tokens": "itl",
@@ -23,8 +29,11 @@ _MOST_SAID = 50
 _FIGURES = ("mean", "median", "p99", "max")
 
 
-def describe_load(result: LoadResult) -> Report:
-    """Whether the run may be believed, what the server did, and how the client fared."""
+def describe_load(result: LoadResult, folder: Path | None = None) -> Report:
+    """Whether the run may be believed, what the server did, and how the client fared.
+
+    ``folder``: where the rows of its requests are, for pictures of them.
+    """
     found = result.attribution
     return Report(
         heading="gcbench load",
@@ -33,8 +42,10 @@ def describe_load(result: LoadResult) -> Report:
         attention=fmt.capitalised(" ".join(f"{each.sentence}." for each in result.broken)),
         tables=[
             _latencies(result),
+            *([_percentiles(result)] if result.percentiles else []),
             *([_outcomes(result)] if set(result.outcomes) != {"completed"} else []),
             *([attribution_table(found)] if found else []),
+            *([_server(result)] if figures_of_server(result.scrapes) else []),
             _clients(result),
             *([_collections(result)] if result.server_collections else []),
         ],
@@ -46,11 +57,38 @@ def describe_load(result: LoadResult) -> Report:
                 ("workload", _workload(result)),
                 ("arrivals", arrival_words(result.trial.delivered)),
                 ("tokens", _counts(result)),
+                ("goodput", _goodput(result)),
+                ("steady", _steady(result)),
             ]
         ),
         facts=known([("machine", machine_words(result.machine))]),
         command=result.command,
+        pictures=_pictures(result, folder) if folder and result.num_completed else [],
     )
+
+
+def _pictures(result: LoadResult, folder: Path) -> list[Picture]:
+    try:
+        (requests, deliveries) = (
+            read_rows(next((folder / "rows").glob(f"*-{name}.parquet")))
+            for name in ("requests", "deliveries")
+        )
+    except (StoreError, StopIteration):
+        return []  # a picture less; the figures are not made of these rows
+    return [
+        Picture(
+            "Distribution",
+            "The share of completed requests that waited at most so long.",
+            lambda suffix: distribution_image(requests, suffix, result.name),
+        ),
+        Picture(
+            "Timeline",
+            "Completed requests in flight, when each was sent and waited for its first token, and "
+            "deliveries per second.",
+            lambda suffix: timeline_image(requests, deliveries, suffix, result.name),
+            is_dense=True,
+        ),
+    ]
 
 
 def _answer(result: LoadResult) -> str:
@@ -86,6 +124,55 @@ def _counts(result: LoadResult) -> str:
         (name,) = result.counted_by
         said = [_SOURCES[name]]
     return f"counted by {', '.join(said)}" if said else ""
+
+
+def _goodput(result: LoadResult) -> str:
+    found = result.goodput
+    if found is None:
+        return ""
+    limits = ", ".join(f"{name} {limit:g} ms" for name, limit in found.objectives.items())
+    speed = "" if found.per_second is None else f", {fmt.with_unit(found.per_second, 'req/s')}"
+    return f"{fmt.count(found.good)} kept {limits}: {fmt.percent(found.share)} of attempted{speed}"
+
+
+def _steady(result: LoadResult) -> str:
+    """Throughput where the beginning and the end of a run do not lower it."""
+    found = result.steady
+    if found is None:
+        return ""
+    low, high = (fmt.number(each) for each in found.ci95)
+    return (
+        f"{fmt.with_unit(found.served, 'req/s')} (95 %: {low} to {high}) in the last "
+        f"{fmt.seconds(found.seconds)} of sending, {fmt.with_unit(found.sent, 'req/s')} sent"
+    )
+
+
+def _percentiles(result: LoadResult) -> PlainTable:
+    """A latency a column, each percentile with its interval."""
+    names = {"ttft": "first token", "tpot": "per output token", "e2el": "last token"}
+    known = [name for name in names if name in result.percentiles]
+    cells = {
+        (name, each.q): f"{fmt.seconds(each.value)} ({fmt.seconds(low)} to {fmt.seconds(high)})"
+        for name in known
+        for each in result.percentiles[name]
+        for low, high in [each.ci95]
+    }
+    qs = sorted({q for _, q in cells})
+    rows: list[Row] = [(f"p{q:g}", *(cells.get((name, q), "") for name in known)) for q in qs]
+    return PlainTable(
+        "Percentiles (95 %)",
+        ("", *(names[name] for name in known)),
+        [rows],
+        "intervals as of independent requests; queueing makes neighbours alike",
+    )
+
+
+def _server(result: LoadResult) -> PlainTable:
+    rows: list[Row] = [
+        (each.label, fmt.seconds(each.value) if each.unit else fmt.number(each.value))
+        for each in figures_of_server(result.scrapes)
+    ]
+    return PlainTable("What the server says of the run", ("/metrics", ""), [rows])
 
 
 def _requests(result: LoadResult) -> str:

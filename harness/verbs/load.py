@@ -6,15 +6,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from engines.openai.plain_get import first_model, get, wait_for
+from engines.openai.request_body import check_header
 from engines.openai.target import Target, parse_target
 from engines.protocol import EngineDeadError
 from harness.collector.policy import parse_policy
 from harness.load.attribution import SlowWaits, attribute
+from harness.load.goodput import parse_objectives
 from harness.load.log import load_log, save_log
 from harness.load.measure import Wanted, measure
 from harness.load.observed import Observed
 from harness.load.preflight import look_ahead, preflight_lines
 from harness.load.probed_server import check_log, collections_of
+from harness.load.prompt_file import read_prompts
 from harness.load.result import LoadResult
 from harness.load.run import check, observe
 from harness.load.task import Asked
@@ -52,7 +55,12 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
     """
     if bool(request.url) == (request.replay is not None):
         raise ValueError("name a server, as http://HOST:PORT, or --replay FILE; not both")
-    wanted = Wanted(request.percentile, request.min_duration, request.max_error_rate)
+    wanted = Wanted(
+        request.percentile,
+        request.min_duration,
+        request.max_error_rate,
+        parse_objectives(request.goodput) if request.goodput else {},
+    )
     if request.replay is not None:
         observed, workload, seed = load_log(request.replay)
     else:
@@ -77,15 +85,18 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
     target = parse_target(request.url, request.ca_file, insecure=request.insecure)
     _, schedule = schedule_of(request)
     parse_policy(request.client_gc)
-    asked = Asked(
-        url=target.url,
-        extra_body=_extra_body(request.extra_body),
-        **{
-            field: getattr(request, field)
-            for field in Asked.__struct_fields__
-            if field not in ("url", "extra_body")
-        },
-    )
+    own: dict[str, Any] = {"url": target.url, "extra_body": _extra_body(request.extra_body)}
+    if request.burstiness is None:
+        own["burstiness"] = None if request.arrivals else 1.0
+    own["headers"] = [check_header(each) for each in request.header]
+    if request.prompts is not None:
+        own["prompts"] = str(request.prompts)
+        is_chat = any(isinstance(each, list) for each in read_prompts(request.prompts))
+        if request.prompt_as == "ids" or (is_chat and request.prompt_as != "chat"):
+            form = "chat" if is_chat else "text"
+            raise ValueError(f"--prompts: holds no token ids; give --prompt-as {form}")
+    same = (field for field in Asked.__struct_fields__ if field not in (*own, "prompts"))
+    asked = Asked(**own, **{field: getattr(request, field) for field in same})
     check(schedule, asked)
     asked = msgspec.structs.replace(asked, model=_model(target, request, api_key))
     if request.probe is not None:
@@ -99,7 +110,7 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
         caller.load(schedule.num_requests) as progress,
         lease_of(request.wait).hold(progress.wait_for),
     ):
-        return observe(
+        observed = observe(
             schedule,
             asked,
             target,
@@ -109,6 +120,8 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
             look=progress.look,
             watch_loop=request.log is not None or request.probe is not None,
         )
+    names = [each.partition(":")[0] for each in asked.headers]
+    return observed._replace(asked=msgspec.structs.replace(asked, headers=names))
 
 
 def _model(target: Target, request: LoadRequest, api_key: str) -> str:

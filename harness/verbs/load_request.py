@@ -86,8 +86,29 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
     ] = False
     extra_body: Annotated[
         str,
-        Flag("Fields for every request; null takes one away.", section="Server", metavar="JSON"),
+        Flag(
+            'Fields for every request; null takes one away, "$max_tokens" is its length.',
+            section="Server",
+            metavar="JSON",
+        ),
     ] = "{}"
+    prompts: Annotated[
+        Path | None,
+        Flag(
+            "Texts or chats of one's own: .jsonl, ShareGPT's .json, .parquet, or a folder.",
+            section="Server",
+            is_main=True,
+            metavar="FILE",
+        ),
+    ] = None
+    header: Annotated[
+        list[str],
+        Flag(
+            "A header for each request, of which the name alone is stored; may be repeated.",
+            section="Server",
+            metavar="'NAME: VALUE'",
+        ),
+    ] = []
     ca_file: Annotated[
         str, Flag("Certificates to trust (PEM).", section="Server", metavar="FILE")
     ] = ""
@@ -149,8 +170,37 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
         ),
     ] = 0.01
     min_duration: Annotated[
-        float, Flag("Invalid where it was shorter.", metavar="SECONDS", least=0, most=10**6)
+        float,
+        Flag("Invalid where it was shorter.", metavar="SECONDS", least=0, most=10**6, is_axis=True),
     ] = 0.0
+    duration: Annotated[
+        float,
+        Flag(
+            "Send for so long; 0: all requests that there are.",
+            section="Workload",
+            is_main=True,
+            metavar="SECONDS",
+            least=0,
+            most=10**6,
+        ),
+    ] = 0.0
+    sweep: Annotated[
+        str,
+        Flag(
+            "Instead of one load, many, until it is known where throughput ends: rate or "
+            "concurrency, from KIND:START on; 20 s each or --duration.",
+            is_main=True,
+            metavar="KIND",
+        ),
+    ] = ""
+    goodput: Annotated[
+        str,
+        Flag(
+            "Count requests that keep objectives, in ms: ttft:200,tpot:20,e2el:5000.",
+            is_main=True,
+            metavar="NAME:MS,...",
+        ),
+    ] = ""
     wait: Annotated[
         str,
         Flag(

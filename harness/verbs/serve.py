@@ -67,6 +67,7 @@ class ServeRequest(VerbRequest, frozen=True, kw_only=True):
             metavar="BYTES",
             least=1,
             most=2**31,
+            is_axis=True,
         ),
     ] = 4 << 20
     max_queued: Annotated[
@@ -76,6 +77,7 @@ class ServeRequest(VerbRequest, frozen=True, kw_only=True):
             section="Options",
             least=0,
             most=2**31,
+            is_axis=True,
         ),
     ] = 4096
     max_connections: Annotated[
@@ -85,6 +87,7 @@ class ServeRequest(VerbRequest, frozen=True, kw_only=True):
             section="Options",
             least=1,
             most=2**31,
+            is_axis=True,
         ),
     ] = 8192
     idle_timeout: Annotated[
@@ -95,6 +98,7 @@ class ServeRequest(VerbRequest, frozen=True, kw_only=True):
             metavar="SECONDS",
             above=0,
             most=10**6,
+            is_axis=True,
         ),
     ] = 30.0
     request_timeout: Annotated[
@@ -105,6 +109,7 @@ class ServeRequest(VerbRequest, frozen=True, kw_only=True):
             metavar="SECONDS",
             above=0,
             most=10**6,
+            is_axis=True,
         ),
     ] = 600.0
     grace: Annotated[
@@ -115,6 +120,7 @@ class ServeRequest(VerbRequest, frozen=True, kw_only=True):
             metavar="SECONDS",
             least=0,
             most=10**6,
+            is_axis=True,
         ),
     ] = 30.0
 

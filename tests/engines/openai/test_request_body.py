@@ -93,6 +93,14 @@ def test_a_key_that_no_header_can_hold_is_refused_unsaid(key):
         ("http://h:9/base/v1", "h", 9, "/base"),
         ("http://[::1]:9", "::1", 9, ""),
         ("https://h/base", "h", 443, "/base"),
+        ("http://h/v1/chat/completions", "h", 80, ""),
+        (
+            "https://h/openai/deployments/m/chat/completions?api-version=1",
+            "h",
+            443,
+            "/openai/deployments/m",
+        ),
+        ("http://h/a/v1/completions?x=y", "h", 80, "/a"),
     ],
 )
 def test_addresses_are_read(url, host, port, path):
@@ -112,7 +120,7 @@ def test_addresses_are_read(url, host, port, path):
         "http://h:0",
         "http://k@h",
         "http://u:k@h",
-        "http://h/?a=b",
+        "http://h/?api-key=b",
         "http://h/#a",
         "http://ü",
         "http://h h",

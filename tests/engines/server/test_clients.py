@@ -149,14 +149,14 @@ def test_a_request_too_many_is_to_come_again():
         assert [each["index"] for each in two.json()["choices"]] == [0, 1]
         assert (await asyncio.to_thread(served.complete, prompt=["a", "b", "c"])).status == 429
 
-    flags = ["--device", "null", "--batch-size", "1", "--max-queued", "1"]
+    flags = ["--device", "null", "--batch-size", "1", "--axis", "max-queued=1"]
     with serving(*flags, "--axis", f"max-model-len={LONGEST}") as served:
         asyncio.run(crowd(served))
 
 
 @pytest.mark.slow
 def test_a_request_that_takes_too_long_is_ended():
-    flags = ["--request-timeout", "1.5", "--axis", f"max-model-len={LONGEST}"]
+    flags = ["--axis", "request-timeout=1.5", "--axis", f"max-model-len={LONGEST}"]
     with serving(*NULL, *flags) as served:
         answer = served.complete(**ENDLESS)
         assert (answer.status, answer.error["type"]) == (408, "timeout_error")

@@ -71,7 +71,7 @@ def test_connections_beyond_the_most_are_told_so_and_make_no_difference():
         for _, writer in held[1:]:
             writer.close()
 
-    with serving(*NULL, "--max-connections", "3") as served:
+    with serving(*NULL, "--axis", "max-connections=3") as served:
         asyncio.run(bounded(use(served)))
         assert served.end()[::2] == (0, "")
 
@@ -86,7 +86,7 @@ def test_a_connection_without_a_whole_head_is_closed():
             assert await reader.read() == b""
             writer.close()
 
-    with serving(*NULL, "--idle-timeout", "0.2") as served:
+    with serving(*NULL, "--axis", "idle-timeout=0.2") as served:
         asyncio.run(bounded(use(served)))
 
 

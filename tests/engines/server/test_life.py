@@ -64,13 +64,15 @@ def test_running_requests_end_before_it_does(number, tmp_path):
         assert (status, err) == (0, "")
         assert not core.is_running()
 
-    with serving(*NULL, *LONG, "--grace", str(HANG_SECONDS), TMPDIR=str(tmp_path)) as served:
+    with serving(*NULL, *LONG, "--axis", f"grace={HANG_SECONDS}", TMPDIR=str(tmp_path)) as served:
         asyncio.run(use(served))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [["--grace", "0.1"], pytest.param([], marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "flags", [["--axis", "grace=0.1"], pytest.param([], marks=pytest.mark.slow)]
+)
 def test_those_that_do_not_end_in_time_are_aborted(flags):
     """After the time of grace, or at the second signal."""
 

@@ -15,7 +15,7 @@ WITH_KEY = JSON | {"Authorization": f"Bearer {KEY}"}
 
 @pytest.fixture(scope="module")
 def served():
-    with serving(*NULL, "--max-body", "100000", "--axis", "max-model-len=200000") as running:
+    with serving(*NULL, "--axis", "max-body=100000", "--axis", "max-model-len=200000") as running:
         yield running
 
 
@@ -62,10 +62,10 @@ def lives(served: Served) -> bool:
         ({"seed": -(2**63) - 1}, "seed", ""),
         ({"temperature": 2.5}, "temperature", "<= 2"),
         ({"stream_options": {"include_usage": True}}, "stream_options", "without stream"),
-        ({"logprobs": 0}, "logprobs", "not supported"),
+        ({"logprobs": 0}, "logprobs", "this server has none"),
         ({"best_of": 3}, "best_of", "not supported"),
-        ({"logprobs": 1}, "logprobs", "not supported"),
-        ({"echo": True}, "echo", "not supported"),
+        ({"logprobs": "1"}, "logprobs", "this server has none"),
+        ({"logprobs": 1, "echo": True}, "echo with logprobs", "not supported"),
         ({"suffix": "x"}, "suffix", "not supported"),
         ({"stop": [""]}, "stop[0]", ""),
         ({"stop": "\ufffd"}, None, "U+FFFD"),

@@ -35,8 +35,8 @@ from harness.verbs.serve import ServeRequest, served_engine
         (["--axis", "tokenizer=/nowhere"], "--axis tokenizer=/nowhere: No such file"),
         (["--wire", "columns"], "--wire columns: nothing crosses with --worker in-process"),
         (["--ready-file", "/nowhere/x"], "--ready-file /nowhere/x: cannot be written"),
-        (["--max-queued", "-1"], "--max-queued"),
-        (["--request-timeout", "0"], "--request-timeout"),
+        (["--axis", "max-queued=-1"], "max-queued"),
+        (["--axis", "request-timeout=0"], "request-timeout"),
         (["--workload", "chat"], "--workload"),
     ],
 )

@@ -141,7 +141,8 @@ class Script:
         return goes_on
 
     async def tokens(self, answer: Answer, most: int | None = None) -> int:
-        total = answer.body["max_tokens"]
+        asked = ("max_tokens", "max_completion_tokens")
+        total = next(answer.body[name] for name in asked if name in answer.body)
         answer.writer.write(EVENTS.encode())
         for token in range(total if most is None else most):
             await asyncio.sleep(self.gaps[token % len(self.gaps)])
@@ -162,7 +163,8 @@ class Script:
     async def held(self, answer: Answer) -> bool:
         """One that begins, and ends once it is let go."""
         answer.writer.write(EVENTS.encode())
-        total = answer.body["max_tokens"]
+        asked = ("max_tokens", "max_completion_tokens")
+        total = next(answer.body[name] for name in asked if name in answer.body)
         for token in range(total):
             await answer.token(token, total)
             await self.has_been_let_go.wait()
@@ -176,7 +178,8 @@ class Script:
     async def split(self, answer: Answer) -> bool:
         """Each byte a chunk of its own, and a comment between the events."""
         answer.writer.write(EVENTS.encode())
-        total = answer.body["max_tokens"]
+        asked = ("max_tokens", "max_completion_tokens")
+        total = next(answer.body[name] for name in asked if name in answer.body)
         for token in range(total):
             choice = answer.event(answer.choice(token, last=token == total - 1))
             for place, byte in enumerate(b": ping\n\n" + choice):
@@ -189,7 +192,8 @@ class Script:
 
     async def together(self, answer: Answer) -> bool:
         """All events in one write."""
-        total = answer.body["max_tokens"]
+        asked = ("max_tokens", "max_completion_tokens")
+        total = next(answer.body[name] for name in asked if name in answer.body)
         answer.writer.write(EVENTS.encode())
         events = [answer.event(answer.choice(n, last=n == total - 1)) for n in range(total)]
         answer.chunk(b"".join(events))
@@ -199,7 +203,8 @@ class Script:
     async def until_close(self, answer: Answer) -> bool:
         """No length at all: the end of the connection is the end of the answer."""
         answer.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
-        total = answer.body["max_tokens"]
+        asked = ("max_tokens", "max_completion_tokens")
+        total = next(answer.body[name] for name in asked if name in answer.body)
         for token in range(total):
             answer.writer.write(answer.event(answer.choice(token, last=token == total - 1)))
         answer.writer.write(answer.usage(total) + answer.event("[DONE]"))
@@ -330,7 +335,7 @@ class Script:
         }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.keys.append(headers.get("authorization", "").removeprefix("Bearer "))
-        path = line.split()[1]
+        path = line.split()[1].partition("?")[0]
         if path.startswith("/wait/"):
             future = asyncio.get_running_loop().create_future()
             if (wanted := int(path.removeprefix("/wait/"))) > len(self.bodies):

@@ -26,6 +26,9 @@ from harness.explain.cadence import Cadence, CadenceResult
 from harness.explain.result import ExplainResult
 from harness.files import write_json
 from harness.load.both_ways import HttpResult
+from harness.load.steady import SteadyRate
+from harness.load.sweep import Knee, SweepPoint, SweepResult
+from harness.load.task import Asked
 from harness.machine.doctor import DoctorFinding
 from harness.probed.result import GenerationTotals, ProbedProcess, ProbeResult
 from harness.render.markdown import report_markdown
@@ -126,6 +129,22 @@ RESULTS: list[Result] = [
         **ABOUT,
     ),
     HttpResult(rounds=2, cells=[], **ABOUT),
+    SweepResult(
+        kind_of="rate",
+        asked=Asked(url="http://h", model="m"),
+        points=[
+            SweepPoint(
+                asked=8,
+                run="made-up",
+                invalid="",
+                steady=SteadyRate(seconds=9, sent=8, served=7.5, ci95=(7, 8)),
+                latencies={"ttft_median": 0.1},
+                output_throughput=None,
+            )
+        ],
+        knee=Knee(value=7.5, ci95=(7, 8), capacity=7.5),
+        **ABOUT,
+    ),
     HistoryResult(
         between=None,
         read=Read(commits=2, first="2026-01-01", last="2026-01-02", machines=["box"], figures=4),
