@@ -19,13 +19,13 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 80_960,
+    "lines of the product": 81_847,
     "lines of cli and report": 11_910,
-    "lines of tests": 67_640,
+    "lines of tests": 67_898,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 50_227,
+    "words of README and docs": 50_530,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
