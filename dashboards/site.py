@@ -30,7 +30,8 @@ from harness.files import writing
 from harness.machine.git import GitError
 from harness.tracking.asv.config import asv_results_folder
 from harness.tracking.by_commit import reproduce_commands
-from harness.tracking.frames import figures_frame
+from harness.tracking.event_words import event_sentence
+from harness.tracking.frames import figures_frame, parameters_frame
 from harness.tracking.history import History, load_history
 from harness.tracking.judge_figures import judge_all
 from harness.tracking.raw_trials import failures_frame, trials_frame
@@ -74,11 +75,11 @@ def build_site(
     problems = found.problems
     now = now or datetime.now(UTC)
     known = _commits(found, root, repository, commit_url, problems)
-    series = all_series(found.figures, known)
+    series = all_series(found.figures, found.parameters, known)
     if triage is None:
         beside = found.config
         triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
-    verdicts = judge_all(found.figures, by_series(found.reruns), triage, now.date())
+    verdicts, events = judge_all(found.figures, by_series(found.reruns), triage, now.date())
     order = {commit.hash: place for place, commit in enumerate(known)}
     content = Content(
         commits=known,
@@ -93,6 +94,7 @@ def build_site(
         found=found,
         now=now,
         notice=notice,
+        events=[event_sentence(event) for event in events],
     )
     with replacing_folder(output) as folder, writing(output):
         pages = Writer(folder, content).everything()
@@ -107,7 +109,9 @@ def _read(results: Path) -> tuple[History, list[Experiment], Path]:
     try:
         found, refused = load_history(results), None
     except ValueError as error:
-        found = History(figures_frame([]), trials_frame([]), failures_frame([]), [])
+        found = History(
+            figures_frame([]), parameters_frame([]), trials_frame([]), failures_frame([]), []
+        )
         refused = error
     root = asv_results_folder(results) if results.is_file() else results
     experiments = []

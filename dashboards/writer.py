@@ -1,7 +1,7 @@
 """Writes the pages of a site from what was worked out for them."""
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,6 +62,7 @@ class Content(NamedTuple):
     found: History
     now: datetime
     notice: str = ""
+    events: Sequence[str] = ()
 
 
 class Writer:

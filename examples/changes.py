@@ -20,7 +20,7 @@ def main() -> None:
     read = history.load_history(results)
     if read.problems:
         print(f"{len(read.problems)} things could not be read: {read.problems[0]}; …")
-    verdicts = judge_all(read.figures, by_series(read.reruns), NOTHING_SAID, date.today())
+    verdicts, _ = judge_all(read.figures, by_series(read.reruns), NOTHING_SAID, date.today())
     changes = latest_changes(read.figures, verdicts)
     moved = changes[changes["verdict"].isin(["worse", "better", "changed", "suspicious"])]
     for row in moved.itertuples():

@@ -17,15 +17,15 @@ LONG = 60
 
 CAPS = {
     "commands": 15,
-    "options": 350,
+    "options": 348,
     "schemas": 15,
-    "lines of the product": 81_030,
-    "lines of cli and report": 11_910,
-    "lines of tests": 67_760,
+    "lines of the product": 83_700,
+    "lines of cli and report": 12_530,
+    "lines of tests": 69_000,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 50_640,
+    "words of README and docs": 51_360,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"

@@ -9,7 +9,7 @@ import pandas as pd
 from dashboards.content.commits import Commit
 from dashboards.names import Names
 from harness import format as fmt
-from harness.tracking.frames import SERIES, parameter_columns
+from harness.tracking.frames import SERIES, parameters_by_series
 from harness.tracking.verdict import Key
 
 Reading = float | None
@@ -69,19 +69,17 @@ class ChartSeries(NamedTuple):
         return fmt.with_unit(value, fmt.short_unit(self.unit)).strip()
 
 
-def all_series(figures: pd.DataFrame, commits: list[Commit]) -> list[ChartSeries]:
+def all_series(
+    figures: pd.DataFrame, parameters: pd.DataFrame, commits: list[Commit]
+) -> list[ChartSeries]:
     """Current figures by series, in the order of benchmarks and their parameters."""
     current = figures[figures["is_current"]].sort_values(["date", "measured"], kind="stable")
     current = current.drop_duplicates([*SERIES, "commit"], keep="last")
     names, places = Names(), {commit.hash: place for place, commit in enumerate(commits)}
-    params: dict[Any, dict[str, str]] = {}
-    columns = parameter_columns(figures)
-    for name in columns:
-        for row, value in current[name].dropna().items():
-            params.setdefault(row, {})[name] = str(value)
+    of = parameters_by_series(parameters)
     return [
-        _series(number, key, rows, params.get(rows.index[-1], {}), names=names, places=places)
-        for number, (key, rows) in enumerate(_groups(current.drop(columns=columns)))
+        _series(number, key, rows, of[key[2]], names=names, places=places)
+        for number, (key, rows) in enumerate(_groups(current))
     ]
 
 
@@ -95,7 +93,7 @@ def _series(
     number: int,
     key: Key,
     rows: pd.DataFrame,
-    params: dict[str, str],
+    params: dict[str, Any],
     *,
     names: Names,
     places: dict[str, int],
@@ -118,7 +116,7 @@ def _series(
         kind=str(last["kind"]),
         noise_floor=float(last["noise_floor"]),
         least_change=float(last["least_change"]),
-        params=params,
+        params={name: str(value) for name, value in params.items()},
         points=points,
     )
 

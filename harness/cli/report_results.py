@@ -66,7 +66,7 @@ def read_results(name: str, asked: ResultsQuestion, *, is_shown: bool) -> Histor
         found, name, between=asked.between, command=command_line(), look=_said_seldom()
     )
     if asked.csv:
-        _write_csv(found.figures, asked.csv)
+        _write_csv(found.figures.join(found.parameters, on="series"), asked.csv)
     if asked.otava:
         _write_otava(found.figures, Path(asked.otava))
     return result

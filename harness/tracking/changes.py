@@ -1,12 +1,13 @@
 """What changed between two commits: the verdict on each series, and the two figures beside it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from harness.tracking.frames import SERIES, parameter_columns
+from harness.tracking.frames import SERIES
 from harness.tracking.verdict import Between, Key, SeriesVerdict, Word
 
 _OWN = ["suite", "benchmark", "metric", "unit", "direction", "kind", "noise_floor", "least_change"]
@@ -31,13 +32,25 @@ def changes(figures: pd.DataFrame, verdicts: Verdicts, base: str, head: str) -> 
 
 def latest_changes(figures: pd.DataFrame, verdicts: Verdicts) -> pd.DataFrame:
     """The last two commits with a value of each series; one with fewer is left out."""
-    current = figures[figures["is_current"]].sort_values(["date", "measured"], kind="stable")
+    columns = dict.fromkeys([*SERIES, *_OWN, "commit", "value", "date", "measured"])
+    current = figures.loc[figures["is_current"], list(columns)]
+    current = current.sort_values(["date", "measured"], kind="stable")
     commits = {key: list(each.places) for key, each in verdicts.items() if len(each.places) > 1}
-    at = pd.MultiIndex.from_frame(current[[*SERIES, "commit"]].astype(str))
     one, other = (
-        current[at.isin([(*key, of[back]) for key, of in commits.items()])] for back in (-2, -1)
+        current[_is_of(current, [(*key, of[back]) for key, of in commits.items()])]
+        for back in (-2, -1)
     )
     return _judged(one, other, verdicts)
+
+
+def _is_of(figures: pd.DataFrame, wanted: Sequence[tuple[str, ...]]) -> NDArray[np.bool_]:
+    """Rows of these series and commits; by their categories' numbers, there may be a million."""
+    rows, keys = np.zeros(len(figures), np.int64), np.zeros(len(wanted), np.int64)
+    for name, texts in zip((*SERIES, "commit"), zip(*wanted, strict=True), strict=False):
+        known = figures[name].astype("category").cat
+        rows = rows * len(known.categories) + known.codes.to_numpy()
+        keys = keys * len(known.categories) + known.categories.get_indexer(pd.Index(texts))
+    return np.isin(rows, keys)
 
 
 def find_known_commit(figures: pd.DataFrame, prefix: str) -> str:
@@ -73,7 +86,6 @@ def _judged(base: pd.DataFrame, head: pd.DataFrame, verdicts: Verdicts) -> pd.Da
     one, other = (side.reindex(rows.index) for side in sides)
     before, after = one["value"].to_numpy(), other["value"].to_numpy()
     table: dict[str, Any] = {name: rows[name] for name in (*SERIES, *_OWN)}
-    table |= {name: rows[name] for name in parameter_columns(rows)}
     table |= {"base": one["commit"], "head": other["commit"], "before": before, "after": after}
     with np.errstate(all="ignore"):  # by zero, or beyond the largest float: infinite
         table["ratio"] = np.where((before == 0) & (after == 0), 1.0, after / before)

@@ -1,16 +1,42 @@
-"""Figures as a pandas frame: a row a figure, a column a parameter."""
+"""Figures as pandas frames: a row a figure, and a row a series with its parameters."""
 
 from ast import literal_eval
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from warnings import catch_warnings
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from harness.tracking.figure import Figure
+from harness.tracking.figure import BenchmarkFigures
 
-FRAME_COLUMNS = tuple(field for field in Figure._fields if field != "params")
+FRAME_COLUMNS = (
+    "commit",
+    "date",
+    "machine",
+    "environment",
+    "suite",
+    "benchmark",
+    "metric",
+    "series",
+    "value",
+    "outcome",
+    "unit",
+    "direction",
+    "kind",
+    "noise_floor",
+    "least_change",
+    "ci_low",
+    "ci_high",
+    "samples",
+    "duration",
+    "measured",
+    "version",
+    "result_version",
+    "is_current",
+)
 
 SERIES = ["machine", "environment", "series"]
 """What tells one line of values across commits from another."""
@@ -18,63 +44,88 @@ SERIES = ["machine", "environment", "series"]
 _MOST_PARAMETERS = 500
 """Each is a column as long as the frame: many of them would be the square of a file's length."""
 
-_TEXTS = (
+_TEXTS = [
     "commit",
     "machine",
     "environment",
     "suite",
     "benchmark",
     "metric",
-    "series",
-    "outcome",
     "unit",
     "direction",
     "kind",
     "version",
     "result_version",
-)
+]
 
 
-def figures_frame(figures: Sequence[Figure]) -> pd.DataFrame:
-    """One row a figure, by the commits' dates; a column a parameter, missing where there is none.
-
-    A parameter whose name is already a column's is called ``param_<name>``. Of parameters beyond
-    the first 500 only the series' names tell.
-    """
-    figures = sorted(figures, key=lambda figure: figure.date)
-    frame = pd.DataFrame(  # a column at a time: a frame of all rows takes several times as much
-        {
-            name: _column(name, [figure[place] for figure in figures])
-            for place, name in enumerate(FRAME_COLUMNS)
-        }
+def figures_frame(figures: Sequence[BenchmarkFigures]) -> pd.DataFrame:
+    """One row a figure, by the commits' dates."""
+    figures = sorted(figures, key=lambda each: each.date)
+    lengths = [len(each.value) for each in figures]
+    columns: dict[str, Any] = dict.fromkeys(FRAME_COLUMNS)  # their order
+    for name in _TEXTS:
+        of = pd.Categorical([getattr(each, name) for each in figures])
+        columns[name] = _repeated(of, lengths)
+    all_points = {id(each.points): each.points for each in figures}
+    names = pd.Categorical([name for each in all_points.values() for name in each.series])
+    ends = np.cumsum([len(each.series) for each in all_points.values()])
+    codes = dict(zip(all_points, np.split(names.codes, ends), strict=False))
+    columns["series"] = pd.Categorical.from_codes(
+        _joined([codes[id(each.points)] for each in figures], np.int8), dtype=names.dtype
     )
+    columns["outcome"] = pd.Categorical([word for each in figures for word in each.outcome])
+    for name in ("noise_floor", "least_change", "duration"):
+        columns[name] = np.repeat([getattr(each, name) for each in figures], lengths)
+    for name in ("value", "ci_low", "ci_high"):
+        columns[name] = _joined([getattr(each, name) for each in figures], np.float64)
     for name in ("date", "measured"):
-        frame[name] = pd.to_datetime(frame[name], unit="ms", utc=True).dt.as_unit("ms")
-    for name in ("value", "ci_low", "ci_high", "duration", "noise_floor", "least_change"):
-        frame[name] = frame[name].astype("float64")
-    frame["is_current"] = frame["is_current"].astype(bool)
-    frame["samples"] = frame["samples"].astype(object).where(frame["samples"].notna(), None)
+        dates = pd.to_datetime([getattr(each, name) for each in figures], unit="ms", utc=True)
+        columns[name] = dates.as_unit("ms").repeat(lengths)
+    columns["samples"] = np.fromiter((kept for each in figures for kept in each.samples), object)
+    columns["is_current"] = _joined([each.is_current for each in figures], np.bool_)
+    return pd.DataFrame(columns)
+
+
+def _repeated(values: pd.Categorical, lengths: Sequence[int]) -> pd.Categorical:
+    return pd.Categorical.from_codes(np.repeat(values.codes, lengths), dtype=values.dtype)
+
+
+def _joined(parts: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0, kind)
+
+
+def parameters_frame(figures: Sequence[BenchmarkFigures]) -> pd.DataFrame:
+    """One row a series, a column a parameter, missing where the series has none.
+
+    A parameter whose name is a column's of `figures_frame` is called ``param_<name>``. Of
+    parameters beyond the first 500 only the series' names tell.
+    """
+    of: dict[str, Mapping[str, str]] = {}
+    for points in {id(each.points): each.points for each in figures}.values():
+        of.update(zip(points.series, points.parameters, strict=True))
     texts: dict[str, list[str | None]] = {}
-    for row, figure in enumerate(figures):
-        for name, text in figure.params.items():
+    for row, parameters in enumerate(of.values()):
+        for name, text in parameters.items():
             if name not in texts:
                 if len(texts) == _MOST_PARAMETERS:
                     continue
-                texts[name] = [None] * len(figures)
+                texts[name] = [None] * len(of)
             texts[name][row] = text
     columns = {
         _free(name, texts.keys()): parameter_column(values) for name, values in texts.items()
     }
-    return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis="columns")
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(of))).set_axis(pd.Index(of, dtype=object))
 
 
-def _column(name: str, values: list[Any]) -> "pd.Series[Any]":
-    return pd.Series(values, dtype="category" if name in _TEXTS else None)
-
-
-def parameter_columns(figures: pd.DataFrame) -> list[str]:
-    """The columns of a frame of figures that are parameters."""
-    return [str(column) for column in figures.columns if column not in FRAME_COLUMNS]
+def parameters_by_series(parameters: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Those that each series has, by name."""
+    found: dict[str, dict[str, Any]] = {str(series): {} for series in parameters.index}
+    for name, column in parameters.items():
+        kept = column.dropna()
+        for series, value in zip(kept.index, kept.tolist(), strict=True):
+            found[str(series)][str(name)] = value
+    return found
 
 
 def parameter_column(texts: Sequence[str | None]) -> "pd.Series[Any]":

@@ -11,9 +11,9 @@ from harness.files import StoreError
 from harness.tracking.asv.checkout import branches, config_of, repository, rewritten
 from harness.tracking.asv.config import asv_results_folder, unknown_keys
 from harness.tracking.asv.result_files import read_figures
-from harness.tracking.figure import Figure
+from harness.tracking.figure import BenchmarkFigures
 from harness.tracking.folders import down_to, json_files, subfolders
-from harness.tracking.frames import figures_frame
+from harness.tracking.frames import figures_frame, parameters_frame
 from harness.tracking.raw_trials import failures_frame, read_trials, trials_frame
 from harness.tracking.reruns import StoredRerun, load_reruns
 
@@ -29,6 +29,7 @@ class History(NamedTuple):
     """
 
     figures: pd.DataFrame
+    parameters: pd.DataFrame
     trials: pd.DataFrame
     failures: pd.DataFrame
     problems: list[str]
@@ -58,7 +59,8 @@ def load_history(results: Path | str) -> History:
         raise ValueError(f"{root} cannot be read: {error.strerror or error}") from error
     if not is_folder:
         raise ValueError(f"there is no folder {root}; give one of asv's results or of raw trials")
-    figures, reruns, left, configs = list[Figure](), list[StoredRerun](), set[str](), list[Path]()
+    figures, reruns = list[BenchmarkFigures](), list[StoredRerun]()
+    left, configs = set[str](), list[Path]()
     for folder in down_to(root, 1, problems):
         if not _is_asv(folder, problems):
             continue
@@ -83,6 +85,7 @@ def load_history(results: Path | str) -> History:
         raise ValueError(_nothing(root, problems))
     return History(
         figures_frame(figures),
+        parameters_frame(figures),
         trials_frame(trials),
         failures_frame(failures),
         problems,

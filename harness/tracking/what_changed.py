@@ -1,6 +1,6 @@
 """From stored results to what changed in each of their series."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -8,7 +8,8 @@ import pandas as pd
 
 from engines.nearest import nearest
 from harness.tracking.changes import changes, latest_changes
-from harness.tracking.frames import SERIES, parameter_columns
+from harness.tracking.event_words import event_sentence
+from harness.tracking.frames import SERIES, parameters_by_series
 from harness.tracking.history import History
 from harness.tracking.history_result import HistoryResult, Read, SeriesChange
 from harness.tracking.judge_figures import judge_all
@@ -34,7 +35,7 @@ def what_changed(
     figures, beside = found.figures, found.config
     triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
     today = today or datetime.now(UTC).date()
-    verdicts = judge_all(figures, by_series(found.reruns), triage, today, look)
+    verdicts, events = judge_all(figures, by_series(found.reruns), triage, today, look)
     for prefix in between or ():
         if gone := [each for each in found.rewritten if each.startswith(prefix.lower() or "-")]:
             raise ValueError(
@@ -50,8 +51,9 @@ def what_changed(
         command=command,
         between=between,
         read=_read(found),
-        changes=_series(table),
+        changes=_series(table, parameters_by_series(found.parameters)),
         problems=found.problems,
+        notes=[event_sentence(event) for event in events],
     )
 
 
@@ -87,19 +89,17 @@ def _read(found: History) -> Read:
 
 
 _OWN = ("suite", "metric", "unit", "direction", "kind", "base", "head")
-_NO_PARAMETERS = {"base", "head", "before", "after", "ratio", "verdict", "suspects"}
 
 
-def _series(table: pd.DataFrame) -> list[SeriesChange]:
-    parameters = [name for name in parameter_columns(table) if name not in _NO_PARAMETERS]
+def _series(table: pd.DataFrame, parameters: Mapping[str, Mapping[str, Any]]) -> list[SeriesChange]:
     rows = table.astype(object).where(table.notna(), None).to_dict("records")
-    return [_change(row, parameters) for row in rows]
+    return [_change(row, parameters[str(row["series"])]) for row in rows]
 
 
-def _change(row: dict[Any, Any], parameters: Sequence[str]) -> SeriesChange:
+def _change(row: dict[Any, Any], parameters: Mapping[str, Any]) -> SeriesChange:
     return SeriesChange(
         **{name: "" if row[name] is None else str(row[name]) for name in (*SERIES, *_OWN)},
-        parameters={name: row[name] for name in parameters if row[name] is not None},
+        parameters=dict(parameters),
         before=row["before"],
         after=row["after"],
         verdict=row["verdict"],

@@ -249,7 +249,7 @@ class Night:
                 return measure_suspicions(
                     asv,
                     self.place,
-                    looked.verdicts,
+                    looked,
                     most=int(len(tried) < self._asked.reruns),
                     rounds=self._asked.rounds,
                     but=tried,

@@ -272,7 +272,7 @@ def test_an_exact_change_is_told_at_its_commit(large, tab):
 def test_two_commits_compare_as_python_compares_them(large, tab):
     planted, site, _ = large
     figures = load_history(planted.results).figures
-    verdicts = judge_all(figures, {}, NOTHING_SAID, morning(planted).date())
+    verdicts = judge_all(figures, {}, NOTHING_SAID, morning(planted).date()).verdicts
     here = tab()
     for one, other in ((0, 199), (198, 199), (120, 80), (10, 11)):
         table = changes(figures, verdicts, planted.hashes[one], planted.hashes[other])
@@ -307,7 +307,7 @@ def test_two_commits_compare_as_python_compares_them(large, tab):
 def test_a_commits_page_says_what_python_says(large, tab):
     planted, site, _ = large
     figures = load_history(planted.results).figures
-    verdicts = judge_all(figures, {}, NOTHING_SAID, morning(planted).date())
+    verdicts = judge_all(figures, {}, NOTHING_SAID, morning(planted).date()).verdicts
     here = tab()
     for place in (60, 140, 199):
         table = changes(figures, verdicts, planted.hashes[place - 1], planted.hashes[place])

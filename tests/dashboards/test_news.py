@@ -26,7 +26,7 @@ def planted(tmp_path_factory):
 def judged(planted, figures=None, triage=NOTHING_SAID):
     """The items of these figures, and the verdicts behind them."""
     figures = load_history(planted.results).figures if figures is None else figures
-    verdicts = judge_all(figures, {}, triage, TODAY)
+    verdicts = judge_all(figures, {}, triage, TODAY).verdicts
     return items(verdicts, {commit: n for n, commit in enumerate(planted.hashes)}), verdicts
 
 

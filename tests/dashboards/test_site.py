@@ -207,7 +207,7 @@ def test_figures_that_are_old_are_said_to_be_once(small, tmp_path):
 
 
 def judged(figures, today=date(2026, 1, 30)):
-    return judge_all(figures, {}, NOTHING_SAID, today)
+    return judge_all(figures, {}, NOTHING_SAID, today).verdicts
 
 
 def test_two_days_later_it_does_not_speak_of_last_night(small, judged_small):
@@ -508,11 +508,12 @@ def test_of_an_experiment_without_a_summary_medians_are_shown(tmp_path):
     assert not (tmp_path / "site" / "timelines.html").exists()
 
 
-def test_changes_are_marked_where_they_were_planted(tmp_path, site, judged_small):
+def test_changes_are_marked_where_they_were_planted(tmp_path, site, small):
     planted = plant(tmp_path, commits=100)
-    figures = load_history(planted.results).figures
+    read = load_history(planted.results)
+    figures = read.figures
     found = recent_steps(judged(figures))
-    series = all_series(figures, commits(figures, {}, ""))
+    series = all_series(figures, read.parameters, commits(figures, {}, ""))
     for benchmark in BENCHMARKS:
         rows = [each for each in series if benchmark.name.endswith(each.metric)]
         marked = {
@@ -528,7 +529,10 @@ def test_changes_are_marked_where_they_were_planted(tmp_path, site, judged_small
             expected |= {(point, from_end, verdict)} if from_end <= 100 else set()
         chance = {mark for mark in marked - expected if mark[2] == "suspicious" and mark[1] < 15}
         assert marked - chance == expected, benchmark.name
-    small_series = all_series(judged_small[0], commits(judged_small[0], {}, ""))
+    small_read = load_history(small.results)
+    small_series = all_series(
+        small_read.figures, small_read.parameters, commits(small_read.figures, {}, "")
+    )
     data = value_of(site / "data" / "metric" / f"{small_series[0].page}.js")
     assert data["series"][2]["marks"] == [[7, "worse", pytest.approx(1.4, rel=1e-3), ""]]
 

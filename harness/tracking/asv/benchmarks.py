@@ -4,6 +4,7 @@ asv writes a function's own attributes there, known to it or not: that is how a 
 kind and noise floor come with the results. asv itself knows no direction.
 """
 
+import re
 from collections.abc import Callable
 from operator import contains
 from pathlib import Path
@@ -25,6 +26,12 @@ ParameterPoint = tuple[str, ...]
 
 _COSTS = ("time", "timeraw", "mem", "memory", "peakmem", "peakmemory")
 _UNITS = {"time": "seconds", "timeraw": "seconds", "mem": "bytes", "peakmem": "bytes"}
+_COSTLY_UNITS = {"seconds", "s", "ms", "us", "µs", "ns", "bytes", "b"} | {
+    f"{scale}{byte}" for scale in "kmg" for byte in ("b", "ib")
+}
+_SAID = re.compile(
+    r"[\s,;:]*[(\[]?\s*(lower|smaller|less|higher|larger|more) is better\s*[)\]]?", re.I
+)
 _NOISE_FLOOR = Metric._field_defaults["noise_floor"]
 
 
@@ -58,6 +65,19 @@ class Definition(NamedTuple):
         if len(self.param_names) == number:
             return self.param_names
         return tuple(f"param{position}" for position in range(1, number + 1))
+
+
+def read_unit(unit: str) -> tuple[str, Direction | None]:
+    """A unit less what it says of which way is better, and that, None where it says nothing.
+
+    Times and sizes are costs.
+    """
+    said = _SAID.search(unit)
+    bare = (unit[: said.start()] + unit[said.end() :]).strip() if said else unit
+    bare = bare.lower() if bare.lower() in _UNITS.values() else bare
+    if said:
+        return bare, "lower" if said[1].lower() in ("lower", "smaller", "less") else "higher"
+    return bare, "lower" if bare.lower() in _COSTLY_UNITS else None
 
 
 class _Benchmark(msgspec.Struct):
@@ -109,10 +129,11 @@ def _definition(entry: Any, where: str, problems: list[str]) -> Definition:
         return usual
 
     directions, kinds = get_args(Direction), get_args(MetricKind)
-    usual: Direction = "lower" if known.type in _COSTS else "neither"
+    unit, said = read_unit(known.unit)
+    usual: Direction = "lower" if known.type in _COSTS else said or "neither"
     usual_kind: MetricKind = "timing"
     return Definition(
-        unit=known.unit,
+        unit=unit,
         direction=attribute("direction", usual, directions.__contains__, " or ".join(directions)),
         kind=attribute("kind", usual_kind, kinds.__contains__, " or ".join(kinds)),
         noise_floor=attribute("noise_floor", _NOISE_FLOOR, _is_size, "a number from 0 up"),

@@ -1,4 +1,4 @@
-"""asv's results folder, read and never written: one figure for each benchmark and point.
+"""asv's results folder, read and never written.
 
 ```
 benchmarks.json                          the benchmarks as they are now
@@ -7,8 +7,8 @@ benchmarks.json                          the benchmarks as they are now
 ```
 """
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from itertools import product
 from math import isnan, nan
 from pathlib import Path
@@ -16,12 +16,15 @@ from sys import float_info
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.files import StoreError
 from harness.format import excerpt
+from harness.statistics.mixture import FloatArray
 from harness.tracking.asv.benchmarks import Definition, read_definitions, undescribed
 from harness.tracking.asv.json_files import read_json
-from harness.tracking.figure import BenchmarkOutcome, Figure
+from harness.tracking.figure import BenchmarkFigures, BenchmarkOutcome, Points
 from harness.tracking.folders import json_files, subfolders
 
 RESULT_VERSION = 2
@@ -59,8 +62,8 @@ class _Row(msgspec.Struct):
     samples: list[list[float | None] | None] | None = None
 
 
-def read_figures(folder: Path, problems: list[str]) -> list[Figure]:
-    """All figures of a results folder; a sentence in ``problems`` for what cannot be read."""
+def read_figures(folder: Path, problems: list[str]) -> list[BenchmarkFigures]:
+    """All benchmarks of a results folder; a sentence in ``problems`` for what cannot be read."""
     definitions: dict[str, Definition] | None = None
     try:
         definitions = read_definitions(folder / "benchmarks.json", problems)
@@ -69,7 +72,7 @@ def read_figures(folder: Path, problems: list[str]) -> list[Figure]:
             f"{problem}; directions and versions are taken as unknown "
             "until `asv run --bench just-discover` writes it anew"
         )
-    figures: list[Figure] = []
+    figures, points_of = list[BenchmarkFigures](), cache(_points)
     first: dict[tuple[str, str, str], Path] = {}
     for machine_folder in subfolders(folder, problems):
         paths = [p for p in json_files(machine_folder, problems) if p.name not in NOT_RESULTS]
@@ -85,7 +88,7 @@ def read_figures(folder: Path, problems: list[str]) -> list[Figure]:
                 problems.append(f"{path} is of the same commit as {first[key]}; left out")
                 continue
             first[key] = path
-            figures += _figures(file, definitions, path, problems)
+            figures += _figures(file, definitions, path, problems, points_of)
     return figures
 
 
@@ -126,8 +129,12 @@ def read_asv_result(path: Path, machine: str = "") -> ResultFile:
 
 
 def _figures(
-    file: ResultFile, definitions: Mapping[str, Definition] | None, path: Path, problems: list[str]
-) -> Iterator[Figure]:
+    file: ResultFile,
+    definitions: Mapping[str, Definition] | None,
+    path: Path,
+    problems: list[str],
+    points_of: "_PointsOf",
+) -> Iterator[BenchmarkFigures]:
     room = _MOST_POINTS
     for benchmark, cells in file.results.items():
         where = f"{path}: {benchmark}"
@@ -146,59 +153,57 @@ def _figures(
         room -= expected
         known = (definitions or {}).get(benchmark)
         definition = known or undescribed(benchmark)
-        names = definition.names(len(row.params))
         suite, _, function = benchmark.rpartition(".")
         if row.result is not None and len(row.result) != expected:
             problems.append(
                 f"{where} has {len(row.result)} values for {expected} points of its parameters; "
                 "those without a value are taken as failed"
             )
-        for index, (point, series, params) in enumerate(
-            _points(benchmark, names, tuple(map(tuple, row.params)))
-        ):
-            value, outcome = _value(_at(row.result, index), f"{path}: {series}", problems)
-            yield Figure(
-                commit=file.commit_hash,
-                date=file.date,
-                machine=file.params["machine"],
-                environment=file.env_name,
-                suite=suite,
-                benchmark=benchmark,
-                metric=function.removeprefix("track_"),
-                series=series,
-                value=value,
-                outcome=outcome,
-                unit=definition.unit,
-                direction=definition.direction,
-                kind=definition.kind,
-                noise_floor=definition.noise_floor,
-                least_change=definition.least_change,
-                ci_low=_known(_at(row.stats_ci_99_a, index)),
-                ci_high=_known(_at(row.stats_ci_99_b, index)),
-                samples=_at(row.samples, index),
-                duration=_known(row.duration),
-                measured=row.started_at,
-                version=definition.version,
-                result_version=row.version,
-                is_current=(known is not None or definitions is None)
-                and definition.is_current(row.version, point),
-                params=params,
-            )
-
-
-@lru_cache(maxsize=1024)
-def _points(
-    benchmark: str, names: tuple[str, ...], params: tuple[tuple[str, ...], ...]
-) -> list[tuple[tuple[str, ...], str, dict[str, str]]]:
-    """Each point of a benchmark, its series and its parameters by name: the files share them."""
-    return [
-        (
-            point,
-            f"{benchmark}({', '.join(point)})" if point else benchmark,
-            dict(zip(names, point, strict=True)),
+        points, is_current = points_of(
+            benchmark, definition, row.version, tuple(map(tuple, row.params))
         )
-        for point in product(*params)
-    ]
+        value, outcome = _values(row.result, points, path, problems)
+        yield BenchmarkFigures(
+            commit=file.commit_hash,
+            date=file.date,
+            machine=file.params["machine"],
+            environment=file.env_name,
+            suite=suite,
+            benchmark=benchmark,
+            metric=function.removeprefix("track_"),
+            unit=definition.unit,
+            direction=definition.direction,
+            kind=definition.kind,
+            noise_floor=definition.noise_floor,
+            least_change=definition.least_change,
+            duration=nan if row.duration is None else row.duration,
+            measured=row.started_at,
+            version=definition.version,
+            result_version=row.version,
+            points=points,
+            value=value,
+            outcome=outcome,
+            ci_low=_floats(row.stats_ci_99_a, expected),
+            ci_high=_floats(row.stats_ci_99_b, expected),
+            samples=_cut(row.samples, expected),
+            is_current=is_current & (known is not None or definitions is None),
+        )
+
+
+_PointsOf = Callable[
+    [str, Definition, str | None, tuple[tuple[str, ...], ...]], tuple[Points, NDArray[np.bool_]]
+]
+
+
+def _points(
+    benchmark: str, definition: Definition, version: str | None, params: tuple[tuple[str, ...], ...]
+) -> tuple[Points, NDArray[np.bool_]]:
+    """Each point of a benchmark, and whether a figure of it is one of the benchmark as it is."""
+    names, all_points = definition.names(len(params)), list(product(*params))
+    named = [f"{benchmark}({', '.join(point)})" if point else benchmark for point in all_points]
+    by_name = [dict(zip(names, point, strict=True)) for point in all_points]
+    current = np.array([definition.is_current(version, point) for point in all_points], bool)
+    return Points(named, by_name), current
 
 
 def _number_of_points(params: list[list[str]]) -> int:
@@ -211,20 +216,33 @@ def _number_of_points(params: list[list[str]]) -> int:
     return number if len(params) <= _MOST_PARAMETERS else _MOST_POINTS + 1
 
 
-def _at(values: list[Any] | None, index: int) -> Any:
-    return values[index] if values is not None and index < len(values) else None
+def _cut(values: list[Any] | None, number: int) -> list[Any]:
+    """So many of them, None where there is none: asv cuts off what was null at the end."""
+    found = (values or [])[:number]
+    return found + [None] * (number - len(found))
 
 
-def _known(value: float | None) -> float:
-    return nan if value is None else value
+def _floats(values: list[float | None] | None, number: int) -> FloatArray:
+    return np.array(_cut(values, number), np.float64)
 
 
-def _value(found: Any, where: str, problems: list[str]) -> tuple[float, BenchmarkOutcome]:
-    if found is None:
-        return nan, "failed"
-    if isinstance(found, float) and isnan(found):
-        return nan, "none"
-    if isinstance(found, int | float) and abs(found) <= float_info.max:
-        return float(found), "measured"
-    problems.append(f"{where} is {excerpt(found)}, which is no figure; taken as none")
-    return nan, "none"
+def _values(
+    found: list[Any] | None, points: Points, path: Path, problems: list[str]
+) -> tuple[FloatArray, list[BenchmarkOutcome]]:
+    given = _cut(found, len(points.series))
+    values, outcomes = np.full(len(given), nan), list[BenchmarkOutcome]()
+    for place, each in enumerate(given):
+        if each is None:
+            outcomes.append("failed")
+        elif isinstance(each, float) and isnan(each):
+            outcomes.append("none")
+        elif isinstance(each, int | float) and abs(each) <= float_info.max:
+            values[place] = each
+            outcomes.append("measured")
+        else:
+            problems.append(
+                f"{path}: {points.series[place]} is {excerpt(each)}, which is no figure; "
+                "taken as none"
+            )
+            outcomes.append("none")
+    return values, outcomes

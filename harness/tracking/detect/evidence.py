@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.statistics.mixture import FloatArray
+from harness.tracking.detect.bounds import (
+    LATEST_NIGHTS,
+    LEAST_BEFORE,
+    WINDOW,
+    by_night,
+    most_gained,
+)
 from harness.tracking.detect.shapes import Rows, fit_level, fit_line, fit_step
 
-WINDOW = 44
-"""Nights that are looked at: older ones say little of today's level and noise."""
-LATEST_NIGHTS = 14
-"""A step is looked for in so many nights; later it belongs to the level."""
 _BARTLETT = 4.0
-LEAST_BEFORE = 3
-"""Nights at the level before, so that one accident is no level."""
 
 
 class Steps(NamedTuple):
@@ -50,6 +51,8 @@ class StepEvidence:
     def __init__(self, values: FloatArray, weight: FloatArray, least_scale: float) -> None:
         self.values, self.weight, self.least_scale = values, weight, least_scale
         self._known: dict[tuple[int, ...], Steps] = {}
+        self._certain: dict[tuple[tuple[int, ...], float, bool], set[int]] = {}
+        self._most: dict[tuple[int, ...], FloatArray] = {}
 
     def steps(self, starts: tuple[int, ...], least_nights: int) -> Steps:
         """Steps in the level that began at the last of ``starts``, on each night it lasted.
@@ -57,12 +60,59 @@ class StepEvidence:
         Earlier starts are those of earlier levels. Ordered by night, then by place.
         """
         if starts not in self._known:
-            self._known[starts] = self._steps(starts, least_nights)
+            first = max(starts[-1] + LEAST_BEFORE, least_nights - 1)
+            self._known[starts] = self._steps(starts, np.arange(first, len(self.values)))
         return self._known[starts]
 
-    def _steps(self, starts: tuple[int, ...], least_nights: int) -> Steps:
-        start, end = starts[-1], len(self.values)
-        nights = np.arange(max(start + LEAST_BEFORE, least_nights - 1), end)
+    def steps_of(self, starts: tuple[int, ...], least_nights: int, night: int) -> Steps:
+        """Those of one night; of the newest alone, where no other was asked for."""
+        is_last = night == len(self.values) - 1
+        if is_last and starts not in self._known and night + 1 >= least_nights:
+            nights = np.array([night] if night >= starts[-1] + LEAST_BEFORE else [], np.int64)
+            return self._steps(starts, nights)
+        seen = self.steps(starts, least_nights)
+        low, high = np.searchsorted(seen.night, [night, night + 1])
+        return Steps._make(each[low:high] for each in seen)
+
+    def certain_nights(
+        self, starts: tuple[int, ...], least_nights: int, gain: float, by_own_past: bool
+    ) -> set[int]:
+        """Nights on which a step gains so much; ``by_own_past``: and its series' past allows it.
+
+        These alone are fitted then.
+        """
+        asked = starts, gain, by_own_past
+        if asked not in self._certain:
+            seen = self._known.get(starts)
+            if by_own_past and seen is None:
+                able = np.flatnonzero(by_night(self._own_past(starts)[None])[0] >= gain)
+                first = max(starts[-1] + LEAST_BEFORE, least_nights - 1)
+                seen = self._steps(starts, able[able >= first])
+            seen = seen or self.steps(starts, least_nights)
+            self._certain[asked] = set(seen.night[seen.gain >= gain].tolist())
+        return self._certain[asked]
+
+    def own_past(self, starts: tuple[int, ...], seen: Steps) -> FloatArray:
+        """The most that each step may gain by the series' own past."""
+        most: FloatArray = self._own_past(starts)[seen.first, seen.night - seen.first]
+        return most
+
+    def _own_past(self, starts: tuple[int, ...]) -> FloatArray:
+        if starts not in self._most:
+            self._most[starts] = most_gained(
+                self._levelled(starts)[None], self.least_scale, starts[-1]
+            )[0]
+        return self._most[starts]
+
+    def _levelled(self, starts: tuple[int, ...]) -> FloatArray:
+        """Earlier levels taken off."""
+        values = self.values.copy()
+        for one, other in pairwise(starts):
+            values[one:other] -= np.median(values[one:other])
+        return values
+
+    def _steps(self, starts: tuple[int, ...], nights: NDArray[np.int64]) -> Steps:
+        start = starts[-1]
         if not len(nights):
             nothing = np.empty(0)
             none = nothing.astype(np.int64)
@@ -94,9 +144,7 @@ class StepEvidence:
     def rows(self, starts: tuple[int, ...], nights: NDArray[np.int64]) -> Rows:
         """The window that ends at each of ``nights``; earlier levels are taken off."""
         index = nights[:, None] - np.arange(WINDOW)[::-1][None, :]
-        values = self.values.copy()
-        for one, other in pairwise(starts):
-            values[one:other] -= np.median(values[one:other])
+        values = self._levelled(starts)
         inside, index = index >= 0, np.maximum(index, 0)
         weight = np.where(inside, self.weight[index], 0.0)
         is_level = inside & (index >= starts[-1])

@@ -3,15 +3,18 @@
 That there is a step, later nights do not take back; where it lies, they may know better.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.tracking.detect.evidence import StepEvidence
 from harness.tracking.detect.locate import PairRerun
 from harness.tracking.detect.weigh import (
+    LEAST_NIGHTS,
+    OF_ONE,
     Large,
+    StepLimits,
     WeighedStep,
-    certain_nights,
     of_night,
     settled,
     weigh,
@@ -43,19 +46,27 @@ def search(
     reruns: Sequence[PairRerun] = (),
     resets: Sequence[int] = (),
     ask: Ask | None = None,
+    limits: StepLimits = OF_ONE,
+    limits_on: Mapping[int, StepLimits] = MappingProxyType({}),
 ) -> Walk:
-    """All steps. ``ask`` is asked for the re-runs that `gcbench nightly` would make."""
+    """All steps. ``ask`` is asked for the re-runs that `gcbench nightly` would make.
+
+    ``limits_on`` some nights stand for ``limits``.
+    """
     starts: tuple[int, ...] = (0,)
     steps, drifts, known = list[WeighedStep](), list[int](), list(reruns)
     last = len(evidence.values) - 1
     for night in range(last + 1):
+        limit = limits_on.get(night, limits)
         if night in resets and night > starts[-1]:
             starts = (*starts, night)
         # Before the last night a suspicion is of use to whoever can be asked for a re-run.
         is_idle = not (known or ask) and night < last
-        if is_idle and night not in certain_nights(evidence, starts):
+        if is_idle and night not in evidence.certain_nights(
+            starts, LEAST_NIGHTS, limit.certain, limit.by_own_past
+        ):
             continue
-        found = weigh(evidence, starts, night, known, is_large)
+        found = weigh(evidence, starts, night, known, is_large, limit)
         for _ in range(PER_NIGHT if ask else 0):
             recent = found
             if not recent and steps and night - steps[-1].night < RECENT_NIGHTS:
@@ -65,7 +76,7 @@ def search(
             if not answer:
                 break
             known.append(answer)
-            found = weigh(evidence, starts, night, known, is_large)
+            found = weigh(evidence, starts, night, known, is_large, limit)
         if found and found.certainty == "found":
             seen, place = of_night(evidence, starts, night), found.where.place
             gain = float(seen.gain[seen.first == place][0])

@@ -1,7 +1,7 @@
 """From the points of a timing to what the search needs, and back to changes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from harness.tracking.detect.evidence import Line, StepEvidence
 from harness.tracking.detect.locate import PairRerun, Range
 from harness.tracking.detect.scale import Scale
 from harness.tracking.detect.search import search
-from harness.tracking.detect.series import Point, Series
+from harness.tracking.detect.series import PointColumns, Series
 from harness.tracking.detect.shapes import fit_level
-from harness.tracking.detect.weigh import LEAST_NIGHTS, WeighedStep
+from harness.tracking.detect.weigh import LEAST_NIGHTS, StepLimits, WeighedStep
 
 BADLY = 3.0
 """A night counts less when its interval is wider than the usual one by more than this."""
@@ -22,26 +22,27 @@ AskRerun = Callable[[str, str], Rerun | None]
 """A re-run of two commits, the one before and a later one."""
 
 
-def evidence_of(series: Series, points: Sequence[Point]) -> tuple[StepEvidence, Scale]:
+def evidence_of(series: Series, points: PointColumns) -> tuple[StepEvidence, Scale]:
     """Of points that all have finite values."""
-    values = np.array([point.value for point in points])
-    scale = Scale.of(values)
+    scale = Scale.of(points.values)
     least = max(series.noise_floor / 10, 1e-4)
-    return StepEvidence(scale.to(values), _weights(points), least), scale
+    return StepEvidence(scale.to(points.values), _weights(points), least), scale
 
 
 def examine_timing(
     series: Series,
-    points: Sequence[Point],
+    points: PointColumns,
     notes: list[str],
     *,
     reruns: Sequence[Rerun],
     resets: Sequence[int],
     ask: AskRerun | None,
+    limits: StepLimits,
+    limits_on: Mapping[int, StepLimits],
 ) -> Findings:
-    """``resets`` are indices of ``points``, where a level begins by decree."""
+    """``resets``, where a level begins by decree, and ``limits_on`` are indices of ``points``."""
     evidence, scale = evidence_of(series, points)
-    commits = [point.commit for point in points]
+    commits = points.commits
 
     def is_large(level: float, rise: float) -> bool:
         return series.differs(scale.back(level), scale.back(level + rise))
@@ -54,7 +55,7 @@ def examine_timing(
         return _measured(answer._replace(newest=commits[night]), commits, scale, notes)
 
     known = [run for run in (_measured(r, commits, scale, notes) for r in reruns) if run]
-    walk = search(evidence, is_large, known, resets, asked if ask else None)
+    walk = search(evidence, is_large, known, resets, asked if ask else None, limits, limits_on)
     changes = tuple(_change(series, commits, scale, step) for step in walk.steps)
     last = len(points) - 1
     drift = _drift(evidence.line(walk.starts, last), scale) if last in walk.drifts else ""
@@ -142,23 +143,23 @@ def _measured(
     return PairRerun(before, after, rise, error, max(night, after))
 
 
-def _weights(points: Sequence[Point]) -> FloatArray:
-    """1, or less for a night whose interval is much wider than the usual one."""
-    widths = np.array([_width(point) for point in points])
+def _weights(points: PointColumns) -> FloatArray:
+    """A point's own, or less where its interval is much wider than the usual one."""
+    size = np.abs(points.values)
+    widths = (points.high - points.low) / np.where(size > 0, size, 1.0)
+    for n in np.flatnonzero(np.isnan(widths)).tolist():
+        widths[n] = _width(points.samples[n], float(size[n]) or 1.0)
     known = np.isfinite(widths) & (widths > 0)
-    weights = np.ones(len(points))
+    weights = points.weights.copy()
     if known.any():
         usual = np.median(widths[known])
-        weights[known] = np.clip(BADLY * usual / widths[known], 0.1, 1.0)
+        weights[known] *= np.clip(BADLY * usual / widths[known], 0.1, 1.0)
     return weights
 
 
-def _width(point: Point) -> float:
-    """Relative width of the interval, or of one made from the samples; NaN where there is none."""
-    size = abs(point.value) or 1.0
-    if point.interval is not None:
-        return (point.interval[1] - point.interval[0]) / size
-    samples = np.array([s for s in point.samples if s is not None and math.isfinite(s)])
-    if len(samples) < 3:
+def _width(samples: Sequence[float | None], size: float) -> float:
+    """Relative width of an interval made from the samples; NaN where there is none."""
+    kept = np.array([s for s in samples if s is not None and math.isfinite(s)])
+    if len(kept) < 3:
         return math.nan
-    return float(4 * samples.std(ddof=1) / math.sqrt(len(samples))) / size
+    return float(4 * kept.std(ddof=1) / math.sqrt(len(kept))) / size

@@ -1,9 +1,11 @@
 """What is certain of a step on one night, and where it lies as later nights have it.
 
 A step is certain when the log-likelihood that it gains over a level, the re-runs' part included,
-reaches `CERTAIN`, and it has lasted `LASTING` nights or a re-run speaks for it.
+reaches `CERTAIN`, and it has lasted `LASTING` nights or a re-run speaks for it. Among many series
+it must gain more: `StepLimits.of_page`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -11,19 +13,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.statistics.mixture import FloatArray
+from harness.tracking.detect.bounds import LATEST_NIGHTS
 from harness.tracking.detect.change import Certainty
-from harness.tracking.detect.evidence import LATEST_NIGHTS, StepEvidence, Steps
+from harness.tracking.detect.evidence import StepEvidence, Steps
 from harness.tracking.detect.locate import PairRerun, Range, locate, with_reruns
 
 CERTAIN = 7.8
 """Fewer than 2 % of 60-night histories without a change reach it: `benchmarks/detectors.py`."""
 SUSPECT = 2.5
 """Worth a re-run: five to seven times in 60 nights without a change (the same)."""
+FEW_SERIES = 40
+"""So many have four suspicions a night, which is what a night measures again."""
+_ALONE = 3.0
+_CONFIRMED = 2.0
+"""By how much more a step must gain among e times as many series, alone and with a re-run: what
+leaves 2 of 50 shuffled histories a false regression, `benchmarks/shuffled_histories.py`."""
 LASTING = 3
 """Two accidents in a row are common in 60 nights (one night in twenty is one), three are not."""
 LEAST_NIGHTS = 8
 _IN_VIEW = LATEST_NIGHTS - 4
 """Nights after the first place of a range that still say where the step lies."""
+
+
+class StepLimits(NamedTuple):
+    """Log-likelihoods that a step must gain to be certain, or to be suspected.
+
+    ``confirmed``: with the help of a re-run. ``by_own_past``: it gains no more than the series' own
+    earlier nights allow.
+    """
+
+    certain: float = CERTAIN
+    confirmed: float = CERTAIN
+    suspect: float = SUSPECT
+    by_own_past: bool = False
+
+    @classmethod
+    def of_page(cls, series: int) -> "StepLimits":
+        """Where so many series are looked at: as often wrong for all of them as with few."""
+        more = math.log(max(1.0, series / FEW_SERIES))
+        return cls(
+            CERTAIN + _ALONE * more,
+            CERTAIN + _CONFIRMED * more,
+            SUSPECT + _CONFIRMED * more,
+            more > 0,
+        )
+
+    @property
+    def eased(self) -> "StepLimits":
+        """Where many that run beside a series have been seen to change."""
+        return self._replace(certain=CERTAIN, confirmed=CERTAIN)
+
+    @property
+    def held(self) -> "StepLimits":
+        """Where that is only suspected: nothing is certain without a re-run."""
+        return self._replace(certain=math.inf)
+
+
+OF_ONE = StepLimits()
+"""Where a series is looked at alone."""
 
 
 class WeighedStep(NamedTuple):
@@ -57,15 +104,7 @@ Large = Callable[[float, float], bool]
 
 def of_night(evidence: StepEvidence, starts: tuple[int, ...], night: int) -> Steps:
     """The possible steps in the level that began at the last of ``starts``, as seen on a night."""
-    seen = evidence.steps(starts, LEAST_NIGHTS)
-    low, high = np.searchsorted(seen.night, [night, night + 1])
-    return Steps._make(each[low:high] for each in seen)
-
-
-def certain_nights(evidence: StepEvidence, starts: tuple[int, ...]) -> set[int]:
-    """Those on which a step in the level that began last may be certain without a re-run."""
-    seen = evidence.steps(starts, LEAST_NIGHTS)
-    return set(seen.night[seen.gain >= CERTAIN].tolist())
+    return evidence.steps_of(starts, LEAST_NIGHTS, night)
 
 
 def weigh(
@@ -74,24 +113,26 @@ def weigh(
     night: int,
     reruns: Sequence[PairRerun],
     is_large: Large,
+    limits: StepLimits,
 ) -> WeighedStep | None:
     """The likeliest step that is certain, else one that the machine made, else a suspicion."""
     seen = of_night(evidence, starts, night)
     if not len(seen.night):
         return None
+    if limits.by_own_past:
+        seen = seen._replace(gain=np.minimum(seen.gain, evidence.own_past(starts, seen)))
     first, gain = seen.first, seen.gain
     known = _inside(reruns, starts[-1], night, night)
     total, rise, error = with_reruns(seen, known)
     pairs = zip(seen.level, rise, strict=True)
     large = np.array([is_large(float(low), float(by)) for low, by in pairs])
-    certain = large & (total >= CERTAIN)
     lasted = night - first + 1 >= LASTING
-    refuted = lasted & (gain >= CERTAIN) & (total < SUSPECT)
+    refuted = lasted & (gain >= limits.certain) & (total < limits.suspect)
     kinds: list[tuple[Certainty, NDArray[np.bool_], FloatArray]] = [
-        ("confirmed", certain & (total > gain), total),
-        ("found", certain & lasted, total),
+        ("confirmed", large & (total >= limits.confirmed) & (total > gain), total),
+        ("found", large & lasted & (total >= limits.certain), total),
         ("machine", refuted, gain),
-        ("suspected", large & (total >= SUSPECT), total),
+        ("suspected", large & (total >= limits.suspect), total),
     ]
     for certainty, mask, score in kinds:
         if not mask.any():

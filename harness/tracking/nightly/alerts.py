@@ -100,9 +100,9 @@ def _around(of: SeriesVerdict, change: Change) -> list[StepPoint]:
     for commit, place in of.places.items():
         side: StepSide = "before" if place < min(may_be) else "open"
         side = "after" if place >= max(may_be) else side
-        _, value, interval, _ = of.series.points[place]
-        known = interval if interval and all(map(isfinite, interval)) else None
-        sides[side].append(StepPoint(commit=commit, value=value, interval=known, side=side))
+        point = of.series.points[place]
+        known = point.interval if point.interval and all(map(isfinite, point.interval)) else None
+        sides[side].append(StepPoint(commit=commit, value=point.value, interval=known, side=side))
     return [*sides["before"][-_MOST_AROUND:], *sides["open"], *sides["after"][:_MOST_AROUND]]
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from harness.files import writing
 from harness.statistics.paired_ratio import paired_ratio
 from harness.tracking.asv.result_files import read_figures
+from harness.tracking.detect.page import MachineEvent
 from harness.tracking.nightly.run_asv import RESULTS, Asv
 from harness.tracking.nightly.staging import stage, staged
 from harness.tracking.reruns import StoredRerun
@@ -32,11 +33,15 @@ class Suspicion(NamedTuple):
 
 
 def suspicions(
-    verdicts: Mapping[Key, SeriesVerdict], machine: str, known: Iterable[StoredRerun]
+    verdicts: Mapping[Key, SeriesVerdict],
+    machine: str,
+    known: Iterable[StoredRerun],
+    events: Iterable[MachineEvent] = (),
 ) -> list[Suspicion]:
     """What a machine should measure again: is there a change, and then, which commit made it.
 
-    What tonight has made certain comes first, then suspicions, then older alerts, of each the pair
+    What many series share and may be a commit's comes before all else, by a few of them. Then what
+    tonight has made certain, then suspicions, then older alerts, of each the pair
     with most series. A series that was measured again with the same two commits is left out, and
     so is one whose commit an exact metric knows.
     """
@@ -60,6 +65,11 @@ def suspicions(
             rank = 1 if is_open else 2 if each.ago(change) else 0
             newest = list(each.places)[-1]
             pairs.setdefault((rank, *pair, newest), set()).add(key)
+    for event in events:
+        pair, keys = event.next_pair, set(event.representatives)
+        if event.machine == machine and pair and not all((*key, *pair) in done for key in keys):
+            newest = list(verdicts[event.representatives[0]].places)[-1]
+            pairs.setdefault((-1, *pair, newest), set()).update(keys)
     ordered = sorted(pairs.items(), key=lambda each: (each[0][0], -len(each[1])))
     return [Suspicion(*pair[1:], frozenset(keys)) for pair, keys in ordered]
 
@@ -130,6 +140,7 @@ def _name(suspicion: Suspicion) -> str:
 
 def _values(results: Path) -> dict[Key, float]:
     return {
-        (each.machine, each.environment, each.series): each.value
+        (each.machine, each.environment, series): float(value)
         for each in read_figures(results, [])
+        for series, value in zip(each.points.series, each.value, strict=True)
     }

@@ -8,6 +8,8 @@ from time import monotonic
 from typing import NamedTuple
 
 from harness.files import StoreError
+from harness.tracking.detect.page import MachineEvent
+from harness.tracking.event_words import event_sentence
 from harness.tracking.history import History, load_history
 from harness.tracking.judge_figures import judge_all
 from harness.tracking.nightly.commits import subject
@@ -58,6 +60,7 @@ class Looked(NamedTuple):
 
     found: History
     verdicts: Mapping[Key, SeriesVerdict]
+    events: Sequence[MachineEvent]
     notes: list[str]
 
 
@@ -71,8 +74,9 @@ def look_over(place: NightPlace, triage: Triage, today: date) -> Looked:
             f"{len(left)} measured commit{'s' * (len(left) > 1)} ({some}"
             f"{', …' if len(left) > 3 else ''})."
         )
-    verdicts = judge_all(found.figures, by_series(found.reruns), triage, today)
-    return Looked(found, verdicts, notes)
+    verdicts, events = judge_all(found.figures, by_series(found.reruns), triage, today)
+    notes += map(event_sentence, events)
+    return Looked(found, verdicts, events, notes)
 
 
 class MeasuredAgain(NamedTuple):
@@ -87,7 +91,7 @@ class MeasuredAgain(NamedTuple):
 def measure_suspicions(
     asv: Asv,
     place: NightPlace,
-    verdicts: Mapping[Key, SeriesVerdict],
+    looked: Looked,
     *,
     most: int,
     rounds: int,
@@ -102,7 +106,8 @@ def measure_suspicions(
         known = load_reruns(place.results)
     except StoreError:
         known = []
-    found = [of for of in suspicions(verdicts, asv.machine, known) if of[:2] not in but]
+    wanted = suspicions(looked.verdicts, asv.machine, known, looked.events)
+    found = [of for of in wanted if of[:2] not in but]
     chosen, missing, done = found[:most], list[str](), 0
     forget(place.reruns, but=chosen)  # a suspicion that a killed run was at may be none by now
     total = 2 * rounds * len(chosen)

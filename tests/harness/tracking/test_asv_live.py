@@ -22,7 +22,7 @@ def test_what_asv_writes_today_is_read_as_asv_reads_it(tmp_path):
         measure_here(tmp_path / "toy", commit, "box-a")
     assert compare_with_asv(tmp_path / "toy" / "results") == 28
     found = history.load_history(tmp_path / "toy" / "asv.conf.json")
-    judged = judge_all(found.figures, {}, NOTHING_SAID, date(2026, 1, 30))
+    judged = judge_all(found.figures, {}, NOTHING_SAID, date(2026, 1, 30)).verdicts
     verdicts = changes(found.figures, judged, *commits[1:]).set_index("series")["verdict"]
     assert COSTS[1] < COSTS[2]
     assert verdicts["suite.track_throughput('lists', 8)"] == "insufficient"

@@ -48,7 +48,7 @@ def figures(*rows: dict) -> pd.DataFrame:
 
 
 def judged(of: pd.DataFrame) -> dict:
-    return judge_all(of, {}, NOTHING_SAID, date(2026, 2, 2))
+    return judge_all(of, {}, NOTHING_SAID, date(2026, 2, 2)).verdicts
 
 
 def between(of: pd.DataFrame, base: str, head: str) -> pd.DataFrame:

@@ -17,9 +17,9 @@ from harness.tracking.detect.evidence import Line, StepEvidence, Steps
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.locate import PairRerun, Range, locate
 from harness.tracking.detect.search import search
-from harness.tracking.detect.series import Point, Series
+from harness.tracking.detect.series import Point, PointColumns, Series
 from harness.tracking.detect.timing import evidence_of
-from harness.tracking.detect.weigh import WeighedStep, settled, weigh
+from harness.tracking.detect.weigh import OF_ONE, WeighedStep, settled, weigh
 from harness.tracking.triage import NOTHING_SAID, load_triage
 from harness.tracking.verdict import judge
 
@@ -43,13 +43,22 @@ class Shown:
         zeros, tenth = np.zeros(len(gain)), np.full(len(gain), 0.1)
         return Steps(night, first, gain, zeros, zeros, tenth, tenth / 10, np.full(len(gain), 20))
 
+    def steps_of(self, starts: tuple[int, ...], least_nights: int, night: int) -> Steps:
+        seen = self.steps(starts, least_nights)
+        return Steps._make(each[seen.night == night] for each in seen)
+
+    def certain_nights(
+        self, starts: tuple[int, ...], least_nights: int, gain: float, by_own_past: bool
+    ) -> set[int]:
+        return {night for night, _, gained in self.seen if gained >= gain}
+
     def line(self, starts: tuple[int, ...], night: int) -> Line:
         return Line(self.line_gain, 0.1, night)
 
 
 def certainty(gain: float, lasted: int = 3, reruns: Sequence[PairRerun] = ()) -> str:
     shown = Shown([(NIGHT, NIGHT - lasted + 1, gain)])
-    found = weigh(shown, (0,), NIGHT, reruns, lambda level, rise: True)
+    found = weigh(shown, (0,), NIGHT, reruns, lambda level, rise: True, OF_ONE)
     return found.certainty if found else ""
 
 
@@ -163,7 +172,7 @@ def test_a_range_holds_ninety_nine_hundredths_of_the_likelihood(share, low):
 def test_a_night_counts_less_whose_interval_is_three_times_as_wide_as_usual(width, weight):
     widths = [1.0] * 9 + [width]
     points = [Point(str(n), 100.0, (100.0, 100.0 + each)) for n, each in enumerate(widths)]
-    evidence, _ = evidence_of(Series(tuple(points)), points)
+    evidence, _ = evidence_of(Series(tuple(points)), PointColumns.of(points))
     assert evidence.weight[-1] == pytest.approx(weight)
 
 

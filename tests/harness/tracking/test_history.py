@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.tracking import history
-from harness.tracking.frames import FRAME_COLUMNS, parameter_column, parameter_columns
+from harness.tracking.asv.benchmarks import read_unit
+from harness.tracking.frames import FRAME_COLUMNS, parameter_column
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "asv"
 OLD, NEW = "2d0fc14ed1cb6bd2c406f0fe18304f444ac65be3", "078ebfa83b7964e9283138042a8038ccc3dc68fc"
@@ -30,7 +31,8 @@ def results(tmp_path):
 
 @pytest.fixture(scope="module")
 def figures() -> pd.DataFrame:
-    return history.load_history(GOLDEN).figures
+    found = history.load_history(GOLDEN)
+    return found.figures.join(found.parameters, on="series")
 
 
 def one(figures: pd.DataFrame, **what: object) -> dict:
@@ -151,7 +153,7 @@ def test_an_endless_figure_is_a_problem_and_a_skipped_one_is_not():
 
 
 def test_parameters_are_columns_numbers_as_numbers(figures):
-    assert parameter_columns(figures) == ["gc", "shape", "param_value"]
+    assert list(figures.columns[len(FRAME_COLUMNS) :]) == ["gc", "shape", "param_value"]
     assert figures["param_value"].dtype == "Int64"
     assert set(figures["param_value"].dropna()) == {8, 1024}
     assert set(figures["shape"].dropna()) == {"lists", "flat"}
@@ -238,10 +240,10 @@ def test_parameters_called_as_columns_are_kept_apart(tmp_path):
     benchmark = Benchmark("track_it", {"value": [7], "param_value": [8], "machine": ["m"]})
     write_benchmarks(tmp_path, [benchmark])
     write_commit(tmp_path, "aaaaaaaa", 1, [(benchmark, [1.0])])
-    frame = history.load_history(tmp_path).figures
-    (row,) = frame.to_dict("records")
+    found = history.load_history(tmp_path)
+    (row,) = found.figures.to_dict("records")
     assert (row["value"], row["machine"]) == (1.0, "box")
-    assert [row[name] for name in parameter_columns(frame)] == [7, 8, "m"]
+    assert list(found.parameters.loc[row["series"]]) == [7, 8, "m"]
 
 
 def test_figures_of_a_benchmark_as_it_was_are_kept_and_set_apart(tmp_path):
@@ -406,7 +408,7 @@ def test_without_benchmarks_the_names_alone_tell(results):
     assert len(found.figures) == 112
     assert found.figures["is_current"].all()
     assert any("benchmarks.json" in each and "just-discover" in each for each in found.problems)
-    assert parameter_columns(found.figures) == ["param1", "param2"]
+    assert list(found.parameters) == ["param1", "param2"]
     directions = dict(zip(found.figures["metric"], found.figures["direction"], strict=True))
     assert directions == {
         "throughput": "neither",
@@ -536,3 +538,31 @@ def test_the_ways_in(tmp_path):
     conf.write_text('{"version": 1, "result_dir": "results/asv", "results_dir": "elsewhere"}')
     with pytest.raises(ValueError, match="there is no folder"):
         history.load_history(conf)
+
+
+@pytest.mark.parametrize(
+    ("unit", "means"),
+    [
+        ("Seconds (lower is better)", ("seconds", "lower")),
+        ("seconds", ("seconds", "lower")),
+        ("it/s, higher is better", ("it/s", "higher")),
+        ("Bytes", ("bytes", "lower")),
+        ("MiB", ("MiB", "lower")),
+        ("ms", ("ms", "lower")),
+        ("req/s", ("req/s", None)),
+        ("unit", ("unit", None)),
+        ("", ("", None)),
+    ],
+)
+def test_a_unit_tells_which_way_is_better(unit, means):
+    assert read_unit(unit) == means
+
+
+def test_a_figure_whose_unit_is_a_cost_is_better_when_it_is_lower(tmp_path):
+    said = Benchmark("track_it", attributes={"unit": "Seconds (lower is better)"})
+    own = Benchmark("track_own", attributes={"unit": "seconds", "direction": "neither"})
+    write_benchmarks(tmp_path, [said, own])
+    write_commit(tmp_path, "aaaaaaaa", 1, [(said, [1.0]), (own, [1.0])])
+    rows = history.load_history(tmp_path).figures.set_index("series")
+    assert tuple(rows.loc["track_it", ["unit", "direction"]]) == ("seconds", "lower")
+    assert tuple(rows.loc["track_own", ["unit", "direction"]]) == ("seconds", "neither")

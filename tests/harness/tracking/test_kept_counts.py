@@ -56,7 +56,9 @@ def test_the_same_files_in_another_folder_are_found_with_that_folder(tree):
     assert kept.load(plan, second) == theirs
 
 
-def test_nothing_is_found_where_anything_that_decides_a_count_is_another(tree, tmp_path, monkeypatch):
+def test_nothing_is_found_where_anything_that_decides_a_count_is_another(
+    tree, tmp_path, monkeypatch
+):
     kept = KeptCounts.of_user("engines")
     first = tree("first")
     plan, outcomes = counted(first)

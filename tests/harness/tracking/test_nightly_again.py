@@ -167,9 +167,9 @@ def test_what_gives_no_ratio_is_said(jumped, bad):
 
 
 def measured_again(nights: Nights, asv: Measuring, most: int = 2):
-    verdicts = look_over(nights.place, Triage(), TODAY).verdicts
+    looked = look_over(nights.place, Triage(), TODAY)
     return measure_suspicions(
-        asv, nights.place, verdicts, most=most, rounds=5, on_turn=lambda total: None
+        asv, nights.place, looked, most=most, rounds=5, on_turn=lambda total: None
     )
 
 
