@@ -55,7 +55,9 @@ def slices(requests: RowColumns) -> dict[str, NDArray[np.float64]]:
     sent, first, last = (requests[f"{name}_ns"] / 1e9 for name in ("sent", "first", "last"))
     tokens = np.maximum(requests["num_tokens"], 1)
     ttft = np.where(done, first - sent, np.nan)
-    tpot = np.where(done & (tokens > 1), (last - first) / np.maximum(tokens - 1, 1), np.nan)
+    tpot = np.where(
+        done & (tokens > 1) & (last > first), (last - first) / np.maximum(tokens - 1, 1), np.nan
+    )
     ended = np.sort(last[done])
     edges = np.linspace(0, len(ended), count + 1).astype(int)
     moments = np.concatenate([[sent[done].min()], ended[edges[1:] - 1]])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from harness.statistics.percentile import percentile_or_none
 from harness.trial.recorder import RequestStamps
+from harness.trial.request_metrics import token_seconds
 
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 _FEWEST = 6
@@ -46,18 +47,10 @@ def _ranks(n: int, p: float) -> tuple[int, int]:
 def distribution(requests: RequestStamps, more: float) -> dict[str, list[Percentile]]:
     """Of completed requests' latencies, by name."""
     done = requests.finish_reason >= 0
-    first, last, sent, tokens = (
-        each[done]
-        for each in (requests.first_ns, requests.last_ns, requests.sent_ns, requests.num_tokens)
+    first, last, sent = (
+        each[done] / 1e9 for each in (requests.first_ns, requests.last_ns, requests.sent_ns)
     )
-    several = tokens > 1
-    values = {
-        "ttft": first - sent,
-        "tpot": (last - first)[several] / (tokens[several] - 1),
-        "e2el": last - sent,
-    }
-    found = {
-        name: percentiles_of(np.asarray(each / 1e9, np.float64), more)
-        for name, each in values.items()
-    }
+    tpot = token_seconds(requests)[done]
+    values = {"ttft": first - sent, "tpot": tpot[~np.isnan(tpot)], "e2el": last - sent}
+    found = {name: percentiles_of(each, more) for name, each in values.items()}
     return {name: each for name, each in found.items() if each}

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.trial.recorder import RequestStamps
+from harness.trial.request_metrics import token_seconds
 
 OBJECTIVES = ("ttft", "tpot", "e2el")
 
@@ -40,14 +41,13 @@ def parse_objectives(text: str) -> dict[str, float]:
 def kept(requests: RequestStamps, objectives: dict[str, float]) -> NDArray[np.bool_]:
     """Which requests were completed and kept each objective, bool ``[N]``.
 
-    A request of one token has TPOT 0. One whose number of tokens nobody knows keeps no TPOT.
+    A request of one token has TPOT 0; otherwise one whose TPOT nobody knows keeps none.
     """
     first, last, sent = (
         each / 1e6 for each in (requests.first_ns, requests.last_ns, requests.sent_ns)
     )
-    gaps = requests.num_tokens - 1
-    tpot = np.where(gaps > 0, (last - first) / np.maximum(gaps, 1), 0.0)
-    tpot[requests.num_tokens < 0] = np.inf
+    tpot = np.nan_to_num(token_seconds(requests) * 1e3, nan=np.inf)
+    tpot[(requests.num_tokens == 0) | (requests.num_tokens == 1)] = 0
     values = {"ttft": first - sent, "tpot": tpot, "e2el": last - sent}
     good: NDArray[np.bool_] = requests.finish_reason >= 0
     for name, limit in objectives.items():

@@ -13,6 +13,7 @@ from engines.openai.outcome import WHOLE, Outcome
 from harness.load.measure import gaps_of, requests_of
 from harness.load.observed import Observed
 from harness.load.result import LoadResult
+from harness.trial.request_metrics import token_seconds
 
 _NS = 1e9
 
@@ -28,7 +29,7 @@ def vllm_document(
     )
     ttft, latency = np.where(done, first - sent, 0.0), np.where(done, last - sent, 0.0)
     tokens = np.where(done, np.maximum(requests.num_tokens, 0), 0)
-    several = done & (tokens > 1)
+    tpot = token_seconds(requests)[done]
     duration = float(last[done].max() - sent[done].min()) if done.any() else 0.0
     per_second = 1 / duration if duration else 0.0
     chat = observed.asked.prompt_as == "chat"
@@ -63,7 +64,7 @@ def vllm_document(
         "start_times": sent.tolist(),
         "errors": _errors(observed),
         **_figures("ttft", ttft[done]),
-        **_figures("tpot", (last - first)[several] / (tokens[several] - 1)),
+        **_figures("tpot", tpot[~np.isnan(tpot)]),
         **_figures("itl", gaps_of(responses) / _NS),
         **_figures("e2el", latency[done]),
     }

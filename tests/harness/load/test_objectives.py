@@ -22,7 +22,7 @@ def stamps(rows):
 def plainly(row, limits):
     sent, first, last, tokens, reason = row
     tpot = (last - first) / (tokens - 1) if tokens > 1 else 0.0
-    if tokens < 0:
+    if tokens < 0 or (tokens > 1 and last == first):  # unknown, or all at one moment
         tpot = float("inf")
     values = {"ttft": first - sent, "tpot": tpot, "e2el": last - sent}
     return reason >= 0 and all(values[name] <= limit for name, limit in limits.items())

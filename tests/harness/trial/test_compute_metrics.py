@@ -187,7 +187,7 @@ def by_hand(seen: Observation) -> dict[str, float | None]:
     ]
     modelled = sum(s["device_length_ns"] for s in steps)
     processing = sum(s["processing_ns"] for s in steps)
-    several = [i for i in done if tokens[i] > 1]
+    several = [i for i in done if tokens[i] > 1 and last[i] > first[i]]
     out: dict[str, float | None] = {
         "num_steps": len(steps),
         "itl_median": median(seen.gaps.tolist()) / S if len(seen.gaps) else None,
