@@ -58,6 +58,7 @@ MAY_LOAD_HEAVY = (
     "engines.vllm.dialect",
     "engines.vllm.empty_model",
     "engines.vllm.executor",
+    "engines.vllm.null_connector",
     "engines.server",
     "engines.vllm.platform",
     "engines.vllm.runner",

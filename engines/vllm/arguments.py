@@ -69,6 +69,11 @@ def takes_defaults(config: EngineConfig) -> bool:
     return config.setup != "lean"
 
 
+def may_be_async(config: EngineConfig) -> bool:
+    """Whether the next step may be scheduled before the tokens of this one are there."""
+    return takes_defaults(config) or config.output_processing == "overlapped"
+
+
 def has_messages(config: EngineConfig) -> bool:
     """Whether workers are processes of their own, and the engine core is not."""
     return config.worker == "process" and config.engine_core == "in-process"

@@ -25,7 +25,7 @@ from engines.protocol import (
     StepOutput,
 )
 from engines.vllm import stages
-from engines.vllm.arguments import has_messages, set_up
+from engines.vllm.arguments import has_messages, may_be_async, set_up
 from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
@@ -51,7 +51,10 @@ def _in_a_line(error: ValueError) -> str:
 
 
 def _check_drafts_are_taken() -> None:
-    """Raise ValueError where the release asks for drafts in a core of its own process alone."""
+    """Raise ValueError where the release asks for drafts in a core of its own process alone.
+
+    Under async scheduling it asks for none: they stay with the worker.
+    """
     from vllm.v1.engine.core_client import InprocClient
 
     if "post_step" not in InprocClient.get_output.__code__.co_names:
@@ -176,7 +179,8 @@ class VllmEngine:
         is_async = config.front_end == "async"
         args_class = AsyncEngineArgs if is_async else EngineArgs
         arguments = known_arguments(args_class, self.engine_args(config, args_class))
-        if max(config.num_accepted) > 1 and config.engine_core == "in-process":
+        has_drafts = max(config.num_accepted) > 1 and not may_be_async(config)
+        if has_drafts and config.engine_core == "in-process":
             _check_drafts_are_taken()
         try:
             with in_place_of_vllms(self.executor_class(config)):

@@ -127,11 +127,6 @@ class HostPathEngine(VllmEngine):
 
 def _against_drafts(config: EngineConfig) -> str:
     """What scripted drafts do not go with, and what to do."""
-    if arguments.takes_defaults(config) or config.output_processing == "overlapped":
-        return (
-            "async scheduling: our worker drafts after each step; schedule inline, --axis "
-            "setup=lean"
-        )
     if config.logprobs != "none":
         return (
             f"--axis logprobs={config.logprobs}: they are scripted for one token per step; leave "
@@ -162,14 +157,17 @@ def host_path_arguments(
             "max_position_embeddings": config.max_model_len,
         },
         "additional_config": additional_config(config, device_log),
-        **({"speculative_config": _speculative(most_drafts)} if most_drafts else {}),
+        **({"speculative_config": _speculative(config, most_drafts)} if most_drafts else {}),
     }
 
 
-def _speculative(most_drafts: int) -> dict[str, Any]:
-    """The one way of vLLM to speculate that loads no model; our worker drafts in its place."""
+def _speculative(config: EngineConfig, most_drafts: int) -> dict[str, Any]:
+    """The way of vLLM to speculate that loads no model; our worker drafts in its place.
+
+    That of a GPU goes with async scheduling: drafts stay where they were made.
+    """
     return {
-        "method": "ngram",
+        "method": "ngram_gpu" if arguments.may_be_async(config) else "ngram",
         "num_speculative_tokens": most_drafts,
         "prompt_lookup_min": 1,
         "prompt_lookup_max": 2,

@@ -101,8 +101,6 @@ SEVERAL = replace(SCHEDULE, num_accepted=np.array([1, 2]))
     ("axes", "words"),
     [
         ({"engine": ["vllm"], "device": ["cpu"]}, "use --engine vllm-hostpath"),
-        ({"output_processing": ["overlapped"]}, "schedule inline"),
-        ({"setup": ["shipped"]}, "--axis setup=lean"),
         ({"logprobs": ["lists:2"]}, "leave it out"),
     ],
 )

@@ -250,7 +250,8 @@ def test_scripted_drafts_are_accepted_as_by_the_built_in_engine(tmp_path):
     ragged = schedule(
         [1 + i * 7 % 20 for i in range(40)], PROMPT_LENS, num_accepted=np.array([1, 2, 4, 3])
     )
-    asked = [cell("builtin"), *(cell("vllm-hostpath", **axes) for axes in ({}, BOTH)[:: every()])]
+    cells = ({}, BOTH, {"output_processing": "overlapped"}, {"setup": "served"})[:: every()]
+    asked = [cell("builtin"), *(cell("vllm-hostpath", **axes) for axes in cells)]
     builtin, *vllm = run([trial(ragged, tmp_path, each) for each in asked])
     for each in vllm:
         for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
