@@ -19,7 +19,7 @@ CAPS = {
     "commands": 15,
     "options": 348,
     "schemas": 15,
-    "lines of the product": 83_700,
+    "lines of the product": 83_710,
     "lines of cli and report": 12_530,
     "lines of tests": 69_000,
     "public names in several modules": 0,

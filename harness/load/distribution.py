@@ -48,9 +48,13 @@ def distribution(requests: RequestStamps, more: float) -> dict[str, list[Percent
     """Of completed requests' latencies, by name."""
     done = requests.finish_reason >= 0
     first, last, sent = (
-        each[done] / 1e9 for each in (requests.first_ns, requests.last_ns, requests.sent_ns)
+        each[done] for each in (requests.first_ns, requests.last_ns, requests.sent_ns)
     )
     tpot = token_seconds(requests)[done]
-    values = {"ttft": first - sent, "tpot": tpot[~np.isnan(tpot)], "e2el": last - sent}
+    values = {
+        "ttft": (first - sent) / 1e9,
+        "tpot": tpot[~np.isnan(tpot)],
+        "e2el": (last - sent) / 1e9,
+    }
     found = {name: percentiles_of(each, more) for name, each in values.items()}
     return {name: each for name, each in found.items() if each}

@@ -8,8 +8,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from engines.protocol import Int64Array
 from harness.probed.result import GenerationTotals, ProbedProcess
-from harness.probed.watch import BOUNDS_SECONDS, RingWatch, Watched
+from harness.probed.watch import BOUNDS_SECONDS, RingWatch
 
 _KEPT_SECONDS = 300.0
 """For so long a process that has ended is still told of, so that its last figures are read."""
@@ -55,9 +56,12 @@ class ProbedMetrics(Collector):
             for each in (self.watch.processes if self.watch else [])
             if each.ended_at is None or each.ended_at > since
         ]
-        described = [(each, each.described()) for each in shown]
+        described = []
+        for each in shown:
+            with each.lock:
+                described.append((each.described(), each.sizes.copy()))
         for counter in _COUNTERS:
-            yield _counter_family(counter, [process for _, process in described])
+            yield _counter_family(counter, [process for process, _ in described])
         yield _sizes_family(described)
 
 
@@ -69,14 +73,14 @@ def _counter_family(counter: _Counter, processes: list[ProbedProcess]) -> Counte
     return family
 
 
-def _sizes_family(described: list[tuple[Watched, ProbedProcess]]) -> HistogramMetricFamily:
+def _sizes_family(described: list[tuple[ProbedProcess, Int64Array]]) -> HistogramMetricFamily:
     family = HistogramMetricFamily(
         "gcbench_gc_pause_length_seconds", "Lengths of single pauses.", labels=_LABELS
     )
     bounds = [*map(str, BOUNDS_SECONDS), "+Inf"]
-    for watched, process in described:
+    for process, sizes in described:
         for each in process.generations:
-            counts = watched.sizes[each.generation].cumsum().tolist()
+            counts = sizes[each.generation].cumsum().tolist()
             family.add_metric(
                 _labels(process, each), list(zip(bounds, counts, strict=True)), each.pause_seconds
             )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import psutil
@@ -30,6 +31,8 @@ class Watched:
 
     def __init__(self, ring: Ring, role: str) -> None:
         self.ring, self.role = ring, role
+        self.lock = Lock()
+        """Held where records are taken: who asks from another thread sees all of one or none."""
         self._command = ring.command
         self.ended_at: float | None = None
         self.sizes = np.zeros((GENERATIONS, len(BOUNDS_SECONDS) + 1), np.int64)
@@ -48,17 +51,18 @@ class Watched:
 
     def take(self, *, has_ended: bool = False) -> Int64Array:
         """New records, which are counted."""
-        records = self.ring.take(has_ended=has_ended)
-        if len(records):
-            generation, duration = records[:, GENERATION], records[:, DURATION_NS]
-            count, pause, longest, cpu, collected = self._totals
-            np.add.at(count, generation, 1)
-            np.add.at(pause, generation, duration)
-            np.maximum.at(longest, generation, duration)
-            np.add.at(cpu, generation, records[:, CPU_NS])
-            np.add.at(collected, generation, records[:, COLLECTED])
-            np.add.at(self.sizes, (generation, np.searchsorted(_BOUNDS_NS, duration)), 1)
-        return records
+        with self.lock:
+            records = self.ring.take(has_ended=has_ended)
+            if len(records):
+                generation, duration = records[:, GENERATION], records[:, DURATION_NS]
+                count, pause, longest, cpu, collected = self._totals
+                np.add.at(count, generation, 1)
+                np.add.at(pause, generation, duration)
+                np.maximum.at(longest, generation, duration)
+                np.add.at(cpu, generation, records[:, CPU_NS])
+                np.add.at(collected, generation, records[:, COLLECTED])
+                np.add.at(self.sizes, (generation, np.searchsorted(_BOUNDS_NS, duration)), 1)
+            return records
 
     def look(self) -> bool:
         """Whether it still runs; takes over the command that it shows by now."""
