@@ -271,7 +271,8 @@ def test_an_exact_change_is_told_at_its_commit(large, tab):
 
 def test_two_commits_compare_as_python_compares_them(large, tab):
     planted, site, _ = large
-    figures = load_history(planted.results).figures
+    read = load_history(planted.results)
+    figures = read.figures
     verdicts = judge_all(figures, {}, NOTHING_SAID, morning(planted).date()).verdicts
     here = tab()
     for one, other in ((0, 199), (198, 199), (120, 80), (10, 11)):
@@ -285,7 +286,7 @@ def test_two_commits_compare_as_python_compares_them(large, tab):
             "td => (td.querySelector('.value') || td).textContent)]]))"
         )
         assert len(found) == len(table) == 60
-        for row in table.to_dict("records"):
+        for row in table.join(read.parameters, on="series").to_dict("records"):
             title = " · ".join((row["metric"], row["handoff"], row["gc"]))
             assert found[title] == [
                 row["verdict"],
