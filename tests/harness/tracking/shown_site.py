@@ -35,6 +35,11 @@ class Site:
         self.folder = folder
         self.index = _Page(folder / "index.html")
         self.sentence = self.index.heading
+        found = re.search(
+            r'<p class="lead">(?:The other )?[\d,]+ series: ([^<]*)\.</p>',
+            (folder / "index.html").read_text(),
+        )
+        self.rest = found[1] if found else ""
         self.commits = [row[0] for row in self._data("commits.js")]
         self.titles = [row[1] for row in self._data("series.js")]
         self.verdicts = self._data("verdicts.js")
