@@ -15,6 +15,7 @@ from harness.experiment.result import ExperimentResult, MetricSamples
 from harness.experiment.store import RowColumns, read_rows
 from harness.metrics import METRICS
 from harness.statistics.paired_ratio import MIN_ROUNDS
+from harness.trial.request_metrics import token_seconds
 
 MOST_SLICES = 20
 FEWEST_REQUESTS = 10
@@ -53,11 +54,9 @@ def slices(requests: RowColumns) -> dict[str, NDArray[np.float64]]:
             f"{MIN_ROUNDS * FEWEST_REQUESTS}: measure with --num-requests"
         )
     sent, first, last = (requests[f"{name}_ns"] / 1e9 for name in ("sent", "first", "last"))
-    tokens = np.maximum(requests["num_tokens"], 1)
     ttft = np.where(done, first - sent, np.nan)
-    tpot = np.where(
-        done & (tokens > 1) & (last > first), (last - first) / np.maximum(tokens - 1, 1), np.nan
-    )
+    paced = token_seconds(*(requests[name] for name in ("first_ns", "last_ns", "num_tokens")))
+    tpot = np.where(done, paced, np.nan)
     ended = np.sort(last[done])
     edges = np.linspace(0, len(ended), count + 1).astype(int)
     moments = np.concatenate([[sent[done].min()], ended[edges[1:] - 1]])

@@ -50,7 +50,7 @@ def distribution(requests: RequestStamps, more: float) -> dict[str, list[Percent
     first, last, sent = (
         each[done] for each in (requests.first_ns, requests.last_ns, requests.sent_ns)
     )
-    tpot = token_seconds(requests)[done]
+    tpot = token_seconds(requests.first_ns, requests.last_ns, requests.num_tokens)[done]
     values = {
         "ttft": (first - sent) / 1e9,
         "tpot": tpot[~np.isnan(tpot)],

@@ -46,7 +46,8 @@ def kept(requests: RequestStamps, objectives: dict[str, float]) -> NDArray[np.bo
     first, last, sent = (
         each / 1e6 for each in (requests.first_ns, requests.last_ns, requests.sent_ns)
     )
-    tpot = np.nan_to_num(token_seconds(requests) * 1e3, nan=np.inf)
+    seconds = token_seconds(requests.first_ns, requests.last_ns, requests.num_tokens)
+    tpot = np.nan_to_num(seconds * 1e3, nan=np.inf)
     tpot[(requests.num_tokens == 0) | (requests.num_tokens == 1)] = 0
     values = {"ttft": first - sent, "tpot": tpot, "e2el": last - sent}
     good: NDArray[np.bool_] = requests.finish_reason >= 0

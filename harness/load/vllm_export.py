@@ -29,7 +29,7 @@ def vllm_document(
     )
     ttft, latency = np.where(done, first - sent, 0.0), np.where(done, last - sent, 0.0)
     tokens = np.where(done, np.maximum(requests.num_tokens, 0), 0)
-    tpot = token_seconds(requests)[done]
+    tpot = token_seconds(requests.first_ns, requests.last_ns, requests.num_tokens)[done]
     duration = float(last[done].max() - sent[done].min()) if done.any() else 0.0
     per_second = 1 / duration if duration else 0.0
     chat = observed.asked.prompt_as == "chat"

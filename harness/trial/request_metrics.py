@@ -25,14 +25,16 @@ def _mean(values: NDArray[Any]) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def token_seconds(requests: RequestStamps) -> NDArray[np.float64]:
+def token_seconds(
+    first_ns: Int64Array, last_ns: Int64Array, num_tokens: Int64Array
+) -> NDArray[np.float64]:
     """Of each request, what a token after its first took: NaN where nobody knows the number, where
     there is one alone, and where all came at one moment, as in an answer that is no stream.
     """
-    length = requests.last_ns - requests.first_ns
-    paced = (requests.num_tokens > 1) & (length > 0)
+    length = last_ns - first_ns
+    paced = (num_tokens > 1) & (length > 0)
     seconds: NDArray[np.float64] = np.where(paced, length / 1e9, np.nan)
-    return seconds / np.maximum(requests.num_tokens - 1, 1)
+    return seconds / np.maximum(num_tokens - 1, 1)
 
 
 def request_metrics(schedule: Schedule, requests: RequestStamps) -> Values:
@@ -48,7 +50,7 @@ def request_metrics(schedule: Schedule, requests: RequestStamps) -> Values:
     due = requests.scheduled_ns[done] / 1e9
     wall = float(last.max() - sent.min())
     ttft = first - sent
-    tpot = token_seconds(requests)[done]
+    tpot = token_seconds(requests.first_ns, requests.last_ns, requests.num_tokens)[done]
     tpot = tpot[~np.isnan(tpot)]
     # Under a cap, or for a later turn, the schedule does not say when a request could be sent.
     open_loop = not schedule.max_concurrency and not len(schedule.previous_turn)
