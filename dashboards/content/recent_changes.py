@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from math import isfinite, log
+from math import isfinite
 from typing import NamedTuple
 
 import pandas as pd
 
-from harness.report.series_words import LABELS, counts, counts_sentence, triaged
+from harness.report.series_words import LABELS, change_size, counts, counts_sentence, triaged
 from harness.tracking.detect.change import Change as Found
 from harness.tracking.triage import Judged, Status
 from harness.tracking.verdict import RECENT_POINTS, Key, SeriesVerdict, Word, word_of
@@ -58,8 +58,7 @@ class RecentChange(NamedTuple):
     @property
     def size(self) -> float:
         """How large it is, whichever way."""
-        ratio = self.ratio
-        return abs(log(ratio)) if ratio is not None and ratio > 0 else float("inf")
+        return change_size(self.ratio)
 
 
 class RecentChanges(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from math import inf, log
 
 from harness import format as fmt
 from harness.render.verdict_words import VERDICTS
@@ -58,6 +59,11 @@ def named_series(change: SeriesChange) -> str:
     """A series by its metric and parameters."""
     name = f"{change.suite}.{change.metric}".lstrip(".")
     return " · ".join((name, *map(str, change.parameters.values())))
+
+
+def change_size(ratio: float | None) -> float:
+    """How far from no change, whichever way; infinite where it is no number."""
+    return abs(log(ratio)) if ratio and ratio > 0 else inf
 
 
 def change_label(ratio: float | None) -> str:

@@ -1,13 +1,11 @@
 """What to do about a result, in a sentence: for whoever reads no more of a page."""
 
-from math import inf, log
-
 from harness import format as fmt
 from harness.experiment.reference import candidates
 from harness.experiment.result import ExperimentResult
 from harness.metrics import METRICS
 from harness.report.power import settles_nothing
-from harness.report.series_words import change_label, named_series
+from harness.report.series_words import change_label, change_size, named_series
 from harness.report.summary import on_device
 from harness.tracking.gate.result import GateVerdict
 from harness.tracking.history_result import HistoryResult
@@ -58,7 +56,7 @@ def history_advice(result: HistoryResult) -> str:
     """The worst of what became worse, or that there is nothing."""
     worse = [each for each in result.changes if each.verdict == "worse"]
     if worse:
-        worst = max(worse, key=lambda each: _size(each.ratio))
+        worst = max(worse, key=lambda each: change_size(each.ratio))
         commits = fmt.one_of(worst.suspects or [worst.head], 8)
         return f"Look first at {named_series(worst)}: {change_label(worst.ratio)} with {commits}."
     if any(each.verdict == "suspicious" for each in result.changes):
@@ -69,7 +67,9 @@ def history_advice(result: HistoryResult) -> str:
 def night_advice(result: NightlyResult) -> str:
     """The worst change that nobody has spoken of, or that there is nothing."""
     changes = ((alert, each) for alert in result.alerts for each in alert.changes)
-    open_ = [(_size(each.ratio), alert, each) for alert, each in changes if each.is_regression]
+    open_ = [
+        (change_size(each.ratio), alert, each) for alert, each in changes if each.is_regression
+    ]
     if open_:
         _, alert, worst = max(open_, key=lambda one: one[0])
         commits = fmt.one_of([each.commit for each in alert.plausible])
@@ -81,8 +81,3 @@ def night_advice(result: NightlyResult) -> str:
     if result.suspicious:
         return f"{NOTHING_TO_DO} What is suspicious is measured again tonight."
     return NOTHING_TO_DO + " A verdict takes more nights." * (not result.is_judged)
-
-
-def _size(ratio: float | None) -> float:
-    """How far from no change, whichever way; infinite where it is no number."""
-    return abs(log(ratio)) if ratio and ratio > 0 else inf
