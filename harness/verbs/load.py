@@ -23,7 +23,7 @@ from harness.load.run import check, observe
 from harness.load.task import Asked
 from harness.load.token_counts import with_tokenizer
 from harness.machine.scratch import scratch_folder
-from harness.probed.read_log import Collections
+from harness.probed.read_log import Collections, LogReader
 from harness.verbs.caller import Caller
 from harness.verbs.load_request import LoadRequest
 from harness.verbs.load_store import store_run
@@ -61,16 +61,17 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
         request.max_error_rate,
         parse_objectives(request.goodput) if request.goodput else {},
     )
+    log = LogReader(request.probe) if request.probe is not None else None
     if request.replay is not None:
         observed, workload, seed = load_log(request.replay)
     else:
-        observed, workload, seed = _observe(request, caller, api_key), *_named(request)
+        observed, workload, seed = _observe(request, caller, log, api_key), *_named(request)
     if request.tokenizer:
         counted = with_tokenizer(observed.responses, request.tokenizer)
         observed = observed._replace(responses=counted)
     result, collections, slow = measure(observed, workload, seed, wanted), None, None
-    if request.probe is not None:
-        collections, notes = collections_of(request.probe, observed)
+    if log is not None:
+        collections, notes = collections_of(log, observed)
         found, slow = attribute(observed, collections)
         notes = [*result.notes, *notes]
         result = msgspec.structs.replace(result, attribution=found, notes=notes)
@@ -81,7 +82,7 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
     return Loaded(result, observed, collections, slow)
 
 
-def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
+def _observe(request: LoadRequest, caller: Caller, log: LogReader | None, api_key: str) -> Observed:
     target = parse_target(request.url, request.ca_file, insecure=request.insecure)
     _, schedule = schedule_of(request)
     parse_policy(request.client_gc)
@@ -99,8 +100,8 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
     asked = Asked(**own, **{field: getattr(request, field) for field in same})
     check(schedule, asked)
     asked = msgspec.structs.replace(asked, model=_model(target, request, api_key))
-    if request.probe is not None:
-        check_log(request.probe, target)  # of a server that is there by now
+    if log is not None:
+        check_log(log, target)  # of a server that is there by now
     if request.num_warmups:
         found = look_ahead(target, asked, schedule, api_key)
         for line in preflight_lines(found, asked, schedule):
