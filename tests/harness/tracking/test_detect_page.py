@@ -1,13 +1,16 @@
 """All series of a page together: what they share, what befell the machine, what no step can be."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from asv_writer import Benchmark, write_benchmarks, write_commit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboards.site import build_site
 from harness.tracking.detect.bounds import LATEST_NIGHTS, by_night, most_by_night, most_gained
 from harness.tracking.detect.change import Rerun
 from harness.tracking.detect.examine import examine
@@ -242,3 +245,22 @@ def test_columns_are_the_points_they_were_made_of():
     assert list(columns)[:2] == list(points[:2])
     assert math.isnan(columns[2].value)
     assert list(columns[:1]) == list(points[:1])
+
+
+def test_what_befell_the_machine_stands_on_the_overview(tmp_path):
+    rng = np.random.default_rng(1)
+    all_ = [
+        Benchmark(f"suite{n}.track_it", attributes={"unit": "s", "direction": "lower"})
+        for n in range(12)
+    ]
+    write_benchmarks(tmp_path / "results", all_)
+    for night in range(30):
+        slow = 1.06 if night >= 25 else 1.0
+        figures = [(each, [slow * float(np.exp(0.01 * rng.standard_normal()))]) for each in all_]
+        write_commit(tmp_path / "results", f"{night:08x}{0:032x}", 20000 + night, figures)
+    build_site(tmp_path / "results", tmp_path / "site", repository=tmp_path)
+    page = (tmp_path / "site" / "index.html").read_text()
+    said = re.search(
+        r"<li>Machine event: 12 benchmarks in s on box are \+[56]\.\d % together", page
+    )
+    assert said is not None
