@@ -95,7 +95,7 @@ def absolute(config: Path) -> dict[str, Any]:
 def refuse_without_asv() -> None:
     """Raise ValueError where asv is not installed."""
     if find_spec("asv") is None:
-        raise ValueError("asv is not installed here; run pip install 'gcbench[asv]'")
+        raise ValueError(f"asv is not installed here; run {sys.executable} -m pip install asv")
 
 
 def _last_line(log: Path, like: re.Pattern[str] = re.compile("")) -> str:
