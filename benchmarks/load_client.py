@@ -127,7 +127,7 @@ async def with_gcbench(port: int, count: int) -> NumBytes:
     loop = asyncio.get_running_loop()
     asked = np.full(STREAMS, count, np.int32)
     client = Client(
-        loop, Target("127.0.0.1", port), [REQUEST] * STREAMS, asked, STREAMS * (count + 4)
+        loop, [Target("127.0.0.1", port)], [REQUEST] * STREAMS, asked, STREAMS * (count + 4)
     )
     await client.connect(STREAMS)
     player = Player(loop, client, [0] * STREAMS, 0, np.zeros(0, np.int32), Unwatched())
@@ -226,7 +226,7 @@ def many_streams(seconds: float, streams: int = 1024, rate: float = 25.0) -> dic
         loop = uvloop.new_event_loop()
         asked = np.full(streams, count, np.int32)
         client = Client(
-            loop, Target("127.0.0.1", port), [REQUEST] * streams, asked, streams * (count + 4)
+            loop, [Target("127.0.0.1", port)], [REQUEST] * streams, asked, streams * (count + 4)
         )
         loop.run_until_complete(client.connect(streams))
         watch = HealthWatch(loop, POLICY)

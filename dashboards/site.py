@@ -85,7 +85,7 @@ def build_site(
         commits=known,
         series=series,
         verdicts=verdicts,
-        latest=recent_changes(verdicts, found.figures, now),
+        latest=recent_changes(verdicts, found.figures),
         items=_with_commands(items(verdicts, order), repository or root, found.config),
         standings=standings(found.figures, verdicts, now),
         experiments=newest_first(experiments),

@@ -174,6 +174,7 @@ class Writer:
                 default=None,
             ),
             "standings": content.standings,
+            "events": content.events,
             "items": content.items,
             "most_rows": _MOST_ROWS,
             "many_variants": _MANY_VARIANTS,

@@ -103,7 +103,7 @@ class AdaptedEngine(StepEngine):
         self.phase_stamps = [0] * (len(PHASES) + 1)
         self._adapter = adapter
         self._held: dict[int, array[int]] = {}
-        self._runs_on: set[int] = set()
+        self._aborted: set[int] = set()
         self._can_abort = type(adapter).abort_request is not Adapter.abort_request
 
     def add_request(
@@ -118,13 +118,12 @@ class AdaptedEngine(StepEngine):
         self._held[request_index] = array("i")
 
     def abort_request(self, request_index: int) -> None:
-        """End it, or let it run on and drop what it gets."""
+        """End it, or let it run on; what steps still bring of it is dropped."""
         if self._held.pop(request_index, None) is None:
             return
+        self._aborted.add(request_index)
         if self._can_abort:
             self._adapter.abort_request(request_index)
-        else:
-            self._runs_on.add(request_index)
 
     def step(self) -> StepOutput:
         """A step of the adapter's. Raises BreachError where that is not what it must be."""
@@ -134,7 +133,7 @@ class AdaptedEngine(StepEngine):
         stamps[1:] = [clock()] * len(PHASES)
         if made is None:
             return _NOTHING
-        if self._runs_on:
+        if self._aborted and isinstance(made, NewTokens):
             made = self._without_aborted(made)
         keep: Callable[[array[int], Any], None]
         try:
@@ -161,7 +160,9 @@ class AdaptedEngine(StepEngine):
 
     def _without_aborted(self, made: NewTokens) -> NewTokens:
         """What it has made for those that somebody still waits for."""
-        gone = self._runs_on
+        gone = self._aborted
+        if gone.isdisjoint(made.requests) and gone.isdisjoint(made.finished):
+            return made
         rows = [row for row, request in enumerate(made.requests) if request not in gone]
         ended = [row for row, request in enumerate(made.finished) if request not in gone]
         reasons = made.finish_reasons

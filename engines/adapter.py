@@ -76,9 +76,9 @@ class Adapter:
         """End its threads and processes; safe to call twice."""
 
     def abort_request(self, request: int) -> None:
-        """End a request that runs, of which no step may then speak.
+        """End a request that waits or runs. What steps still say of it is dropped.
 
-        Where this is not written it runs on to its end and gcbench drops its tokens.
+        Where this is not written it runs on to its end.
         """
         raise NotImplementedError
 

@@ -46,8 +46,13 @@ def write_whole(path: Path, content: bytes, option: str = "--output DIR") -> Non
 
 def write_output(path: Path | str, content: bytes, option: str) -> None:
     """Write ``content`` to the file that a flag names: what is no file is written into, and what
-    a link leads to is replaced. Raises StoreError.
+    a link leads to is replaced; "-" is standard output. Raises StoreError.
     """
+    if str(path) == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)  # as it is, whatever a terminal's encoding
+        sys.stdout.buffer.flush()
+        return
     path = Path(path)
     if path.exists() and not path.is_file():  # a pipe or a device: a rename would remove it
         with writing(path, option):
@@ -62,15 +67,7 @@ def indented(value: Any) -> bytes:
 
 
 def write_json(target: Path | str, value: Any) -> None:
-    """Write ``value`` as indented JSON to a file, or to standard output where it is "-".
-
-    Raises StoreError.
-    """
-    if str(target) == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(indented(value))  # as UTF-8, whatever a terminal's encoding
-        sys.stdout.buffer.flush()
-        return
+    """Write ``value`` as indented JSON, as `write_output` does. Raises StoreError."""
     write_output(target, indented(value), "--json FILE")
 
 

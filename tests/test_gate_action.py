@@ -1,6 +1,5 @@
 """The action's own steps on planted pull requests, as a runner of GitHub's calls them."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from fake_github import FakeGitHub
 from ruamel.yaml import YAML
 from scratch_repository import ENVIRONMENT, Repository
 from workflow_runner import Runner, Step, filled_in
@@ -20,28 +20,6 @@ FLAGS = (
     "--exact-only --num-requests 64 --batch-size 64 --output-lens 60 "
     "--representation list_of_lists --delivery per_request"
 )
-
-GH = """#!{python}
-import json, pathlib, sys
-place, words = pathlib.Path({place!r}), sys.argv[1:]
-place.touch()
-comments = json.loads(place.read_text() or "[]")
-if {refuses}:
-    sys.exit("gh: Resource not accessible by integration (HTTP 403)")
-method = words[words.index("--method") + 1] if "--method" in words else "GET"
-body = next((pathlib.Path(each[6:]).read_text() for each in words if each[:6] == "body=@"), "")
-(path,) = [each for each in words if each.startswith("repos/o/r/issues/")]
-if method == "GET":
-    start = words[words.index("--jq") + 1].split('startswith("')[1].partition('")')[0]
-    print("\\n".join(str(n) for n, each in enumerate(comments) if each.startswith(start)))
-elif method == "POST":
-    assert path == "repos/o/r/issues/7/comments"
-    comments.append(body)
-else:
-    comments[int(path.removeprefix("repos/o/r/issues/comments/"))] = body
-place.write_text(json.dumps(comments))
-"""
-"""Stands for GitHub, whose comments it keeps in a file: there is no way to it from a test."""
 
 
 class Ended(NamedTuple):
@@ -65,7 +43,7 @@ class Job:
         self.action = folder / "gcbench" / ".github" / "actions" / "gate"
         shutil.copytree(ROOT / ".github" / "actions" / "gate", self.action)
         self._venv(folder / "gcbench" / ".venv" / "bin")
-        self.comments = folder / "comments.json"
+        self.github = FakeGitHub(folder)
 
     def _venv(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -98,7 +76,7 @@ class Job:
         temporary.mkdir()
         for file in files.values():
             file.write_text("")
-        self._gh(refuses)
+        self.github.answers(refuses=refuses)
         printed = ""
 
         def run(step: Step, workspace: Path) -> bool:
@@ -117,7 +95,7 @@ class Job:
                     "GCBENCH_CACHE": str(self._folder / "cache"),
                     "GITHUB_ACTION_PATH": str(self.action),
                     "GITHUB_REPOSITORY": "o/r",
-                    "PATH": f"{self._folder}/bin:{os.environ['PATH']}",
+                    "PATH": f"{self.github.path}:{os.environ['PATH']}",
                     "PYTHONPATH": str(ROOT),
                     "RUNNER_TEMP": str(temporary),
                 },
@@ -133,14 +111,6 @@ class Job:
             line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().split("\n")[:-1]
         )
         return Ended(result, outputs, printed, files["GITHUB_STEP_SUMMARY"].read_text())
-
-    def _gh(self, refuses: bool) -> None:
-        place = self._folder / "bin" / "gh"
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(
-            GH.format(python=sys.executable, place=str(self.comments), refuses=refuses)
-        )
-        place.chmod(0o755)
 
 
 @pytest.fixture
@@ -160,8 +130,7 @@ def test_a_loss_fails_at_its_line_and_what_repairs_it_updates_the_comment(job):
     assert lost.summary.startswith("### gcbench gate: ▼ WORSE")
     line = (job.repository.root / ENGINE).read_text().split("\n").index(STEP.rstrip()) + 2  # from 1
     assert f"\n::error file={ENGINE},line={line},title=gcbench gate%3A worse::" in lost.printed
-    (comment,) = json.loads(job.comments.read_text())
-    assert comment == f"<!-- gcbench gate of builtin -->\n{lost.summary}"
+    assert job.github.comments == [(7, f"<!-- gcbench gate of builtin -->\n{lost.summary}")]
     assert not (job.repository.root / "results").exists(), "nothing is written into the checkout"
 
     job.repository.git("revert", "--no-edit", "-m", "1", "HEAD")
@@ -169,8 +138,8 @@ def test_a_loss_fails_at_its_line_and_what_repairs_it_updates_the_comment(job):
     assert (gained.result, gained.outputs["status"]) == ("success", "0")
     assert gained.outputs["verdict"] == "better"
     assert "::error" not in gained.printed
-    (comment,) = json.loads(job.comments.read_text())
-    assert comment.endswith(gained.summary)
+    (comment,) = job.github.comments
+    assert comment[1].endswith(gained.summary)
 
     job.pull_request("# Nothing that runs.")
     same = job.run(**(asked | {"token": ""}))
@@ -180,7 +149,7 @@ def test_a_loss_fails_at_its_line_and_what_repairs_it_updates_the_comment(job):
         "same",
     )
     assert "::notice title=gcbench gate%3A same::" in same.printed
-    assert json.loads(job.comments.read_text()) == [comment], "none without a token"
+    assert job.github.comments == [comment], "none without a token"
 
 
 @pytest.mark.slow
@@ -197,4 +166,4 @@ def test_wrong_usage_fails_with_its_status_and_no_verdict(job):
     assert ended.outputs["status"] == "2"
     assert ended.outputs["verdict"] == "none"
     assert ended.summary == ""
-    assert not job.comments.exists()
+    assert job.github.comments == []

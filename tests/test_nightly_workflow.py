@@ -1,15 +1,21 @@
 """The nightly workflow on a simulated runner: no night is lost, however it ends."""
 
+import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+from fake_github import FakeGitHub
 from ruamel.yaml import YAML
-from workflow_runner import Cancelled, Runner, Step
+from workflow_runner import Cancelled, Runner, Step, filled_in
 
 from harness.tracking.asv.config import asv_results_folder
 
 ROOT = Path(__file__).parents[1]
 NIGHTLY = ROOT / ".github" / "workflows" / "nightly.yml"
+COMMENTS = ROOT / ".github" / "comment-on-merges.sh"
 RESULTS = asv_results_folder(ROOT / "asv.conf.json").relative_to(ROOT)
 GREEN, REGRESSION, TOO_FEW = 0, 1, 3
 
@@ -41,7 +47,7 @@ class Nights:
             if breaks and breaks in (step.get("name"), step.get("run")):
                 (workspace / RESULTS).mkdir(parents=True)  # as a restore that is cut off does
                 raise Cancelled
-            if "gcbench nightly" not in step.get("run", ""):
+            if step.get("id") != "nightly":
                 return True
             results = workspace / RESULTS
             self.started_from = {path.name for path in results.glob("*")}
@@ -138,3 +144,49 @@ def test_a_cache_that_saves_itself_is_lost_where_the_job_fails(tmp_path):
     assert night(3, succeeds=True) == {"1"}
     assert night(3, succeeds=True) == {"1", "3"}
     assert night(4, succeeds=True) == {"1", "3"}
+
+
+def commenting(folder: Path, github: FakeGitHub, *blamed: str, text: str = "night") -> str:
+    """The step that comments, after a night that blames these commits; what it printed."""
+    job = YAML(typ="safe").load(NIGHTLY.read_text())["jobs"]["comment"]
+    assert job["if"] == "always()", "a night that blames somebody has failed"
+    step = job["steps"][-1]
+    alerts = [{"commit": each, "changes": [{"is_regression": True}]} for each in blamed]
+    alerts.append({"commit": "b" * 40, "changes": [{"is_regression": False}]})
+    (folder / "night.json").write_text(json.dumps({"alerts": alerts}))
+    (folder / "night.md").write_text(f"{text}\n")
+    script = folder / ".github" / COMMENTS.name
+    script.parent.mkdir(exist_ok=True)
+    shutil.copy(COMMENTS, script)
+    known = {"github.server_url": "https://g", "github.repository": "o/r", "github.run_id": 5}
+    given = {name: filled_in(value, known) for name, value in step["env"].items()}
+    given |= {"GITHUB_REPOSITORY": "o/r", "PATH": f"{github.path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=folder,
+        env=os.environ | given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_merge_that_nights_blame_has_one_comment_with_the_newest(tmp_path):
+    merge, pushed = "a" * 40, "c" * 40
+    github = FakeGitHub(tmp_path / "github", {merge: 12, "b" * 40: 13})
+    assert commenting(tmp_path, github, merge, pushed) == ""
+    assert commenting(tmp_path, github, merge, text="the next night") == ""
+    ((number, body),) = github.comments
+    assert number == 12
+    assert body.startswith(f"<!-- blamed by a night: {merge} -->\n")
+    assert f"[A night](https://g/o/r/actions/runs/5) blames this merge, {merge}." in body
+    assert body.endswith("\nthe next night\n")
+
+
+def test_a_comment_that_may_not_be_written_is_said_and_ends_nothing(tmp_path):
+    github = FakeGitHub(tmp_path / "github", {"a" * 40: 12})
+    github.answers(refuses=True)
+    assert commenting(tmp_path, github, "a" * 40).startswith("::warning title=nightly::")
+    assert github.comments == []

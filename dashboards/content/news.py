@@ -3,13 +3,12 @@
 Everything is read off the verdicts that `harness.tracking.verdict` has made.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from glob import escape
 from typing import Literal, NamedTuple
 
 from dashboards.content.recent_changes import RecentChange, recent_change
 from harness.tracking.by_commit import CommitNews, by_commit
+from harness.tracking.triage import acknowledgement
 from harness.tracking.verdict import Key, SeriesVerdict
 
 NewsKind = Literal["new", "open", "settled", "known", "better", "changed"]
@@ -66,7 +65,7 @@ def _item(news: CommitNews) -> Item:
         leader.first_after,
         leader.plausible,
         changes,
-        acknowledgement(leader.first_after, open_),
+        acknowledgement(leader.first_after, [(each.key[2], each.metric) for each in open_]),
         news,
     )
 
@@ -82,23 +81,3 @@ def _kind(changes: Sequence[RecentChange]) -> NewsKind:
 
 def _worst_first(change: RecentChange) -> tuple[bool, bool, float]:
     return not change.is_regression, change.verdict != "worse", -change.size
-
-
-def acknowledgement(commit: str, changes: Sequence[RecentChange]) -> str:
-    """Entries of a triage file that speak of these changes of a commit."""
-    globs = dict.fromkeys(
-        f"metric = {_toml(escape(change.metric))}"
-        if change.metric
-        else f"series = {_toml(escape(change.key[2]))}"
-        for change in changes
-    )
-    return "\n".join(
-        f"[[acknowledged]]\n{glob}\ncommit = {_toml(commit[:12])}\n"
-        'reason = "who looks at it, and where"\n'
-        for glob in globs
-    )
-
-
-def _toml(text: str) -> str:
-    """A text as a basic string of TOML, which is one of JSON but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

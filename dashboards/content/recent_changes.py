@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
 from math import isfinite
 from typing import NamedTuple
 
@@ -12,9 +11,6 @@ from harness.report.series_words import LABELS, change_size, counts, counts_sent
 from harness.tracking.detect.change import Change as Found
 from harness.tracking.triage import Judged, Status
 from harness.tracking.verdict import RECENT_POINTS, Key, SeriesVerdict, Word, word_of
-
-RECENT = timedelta(hours=36)
-"""What was measured so long ago was measured last night."""
 
 _ORDER = list(LABELS)
 _NEWS = ("worse", "better", "changed")
@@ -101,10 +97,8 @@ def marks_by_commit(verdicts: Mapping[Key, SeriesVerdict]) -> dict[str, list[tup
     }
 
 
-def recent_changes(
-    verdicts: Mapping[Key, SeriesVerdict], figures: pd.DataFrame, now: datetime
-) -> RecentChanges:
-    """What there is to say of all series this morning."""
+def recent_changes(verdicts: Mapping[Key, SeriesVerdict], figures: pd.DataFrame) -> RecentChanges:
+    """What there is to say of all series."""
     current = figures[figures["is_current"]] if len(figures) else figures
     if current.empty:
         nothing = "No commits have been measured here yet."
@@ -116,7 +110,7 @@ def recent_changes(
     ]
     of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -change.size))
     is_stale = any(each.is_stale for each in verdicts.values())
-    when = _when(current, now, is_stale or any(change.ago for change in of_late))
+    when = _when(current, is_stale or any(change.ago for change in of_late))
     sentence, headline, rest = _said(when, verdicts.values())
     return RecentChanges(sentence, of_late, headline, rest)
 
@@ -149,15 +143,13 @@ def _change(of: SeriesVerdict, found: Found) -> RecentChange:
     )
 
 
-def _when(current: pd.DataFrame, now: datetime, goes_back: bool) -> str:
+def _when(current: pd.DataFrame, goes_back: bool) -> str:
+    """By its date, since a page may be read a week later."""
     measured = current["measured"].max()
     if pd.isna(measured):
         measured = current["date"].max()
-    is_recent = now - RECENT <= measured <= now
     day = f"{measured.day} {measured:%B %Y}"
-    if goes_back:
-        return f"Last {RECENT_POINTS} commits" + ("" if is_recent else f", to {day}")
-    return "Last night" if is_recent else f"Measured on {day}"
+    return f"Last {RECENT_POINTS} commits, to {day}" if goes_back else f"Measured on {day}"
 
 
 def _said(when: str, verdicts: Collection[SeriesVerdict]) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """What came back and when: room taken beforehand, filled without an object the collector tracks."""
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -35,12 +36,14 @@ class Recording(NamedTuple):
 class Capture:
     """Pieces in the order in which they came: ``append(stamp_ns, request, piece)``.
 
+    ``of(request, since_ns)``: moment and bytes of those that came of one since then.
+
     Room for ``capacity`` is taken at once and doubled where it is not enough. Numbers go into
     arrays and bytes into the places of a list that is there already.
     """
 
     def __init__(self, capacity: int) -> None:
-        self.append, self._pieces, self.clear = _recorder(max(16, capacity))
+        self.append, self._pieces, self.of, self.clear = _recorder(max(16, capacity))
 
     def pieces(self) -> tuple[Int64Array, Int32Array, Int64Array, NDArray[np.uint8]]:
         """The last four fields of a `Recording`."""
@@ -50,13 +53,14 @@ class Capture:
         return stamps, requests, np.cumsum(lengths), data
 
 
+_Of = Callable[[int, int], list[tuple[int, bytes]]]
 _Columns = tuple[Int64Array, Int32Array, list[bytes]]
 
 
 def _recorder(
     capacity: int,
-) -> tuple[Callable[[int, int, bytes], None], Callable[[], _Columns], Callable[[], None]]:
-    """Append, read, clear. Their variables are cells, which came out cheapest in the probe too."""
+) -> tuple[Callable[[int, int, bytes], None], Callable[[], _Columns], _Of, Callable[[], None]]:
+    """Append, read, read of one, clear. Their variables are cells, as is cheapest in the probe."""
     stamps = array("q", bytes(8 * capacity))
     requests = array("i", bytes(4 * capacity))
     pieces = [b""] * capacity
@@ -80,8 +84,14 @@ def _recorder(
             pieces[:count],
         )
 
+    def of(request: int, since_ns: int) -> list[tuple[int, bytes]]:
+        first = bisect_left(stamps, since_ns, 0, count)
+        # A view of it would keep the array from growing, so it goes with this call.
+        found = np.flatnonzero(np.frombuffer(requests, np.int32)[first:count] == request)
+        return [(stamps[place], pieces[place]) for place in (found + first).tolist()]
+
     def clear() -> None:
         nonlocal count
         count = 0
 
-    return append, read, clear
+    return append, read, of, clear

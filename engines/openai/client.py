@@ -1,4 +1,4 @@
-"""Requests over a pool of kept connections, stamped; what they were answered is read afterwards."""
+"""Requests over kept connections, stamped; what they were answered is read afterwards."""
 
 import asyncio
 import ssl
@@ -11,18 +11,15 @@ from numpy.typing import NDArray
 from engines.openai.capture import Capture, Recording
 from engines.openai.connection import Connection
 from engines.openai.outcome import Outcome
+from engines.openai.pool import Pool
+from engines.openai.response import Response, read_response
 from engines.openai.target import Target
 from engines.protocol import Int32Array
 
-_MOST_IDLE_NS = 4_000_000_000
-"""uvicorn, and so vLLM and SGLang, closes a connection that has been idle for five seconds: a
-request on it would cross with the end."""
-
-_CONNECTED_AT_ONCE = 32
-
 
 class Client:
-    """A `StreamEngine`. Requests are numbers into ``contents``, whole HTTP requests as bytes.
+    """A `StreamEngine`. Requests are numbers into ``contents``, whole HTTP requests as bytes, which
+    are looked up when they are sent; request i goes to target ``whose[i]``, the first by default.
 
     ``asked`` int32 ``[N]``: the output tokens of each at most. ``on_end(request)`` is called when
     nothing more of one is to come, whatever became of it. ``timeout_ns``: from its start, 0 for
@@ -32,15 +29,17 @@ class Client:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        target: Target,
+        targets: Sequence[Target],
         contents: Sequence[bytes],
         asked: Int32Array,
         capacity: int,
         timeout_ns: int = 0,
+        whose: Sequence[int] = (),
     ) -> None:
         count = len(contents)
         self._loop = loop
-        self._target = target
+        self._pools = [Pool(loop, target, self) for target in targets]
+        self._pool_of = [self._pools[place] for place in whose or [0] * count]
         self._contents = contents
         self._asked = asked
         self._capture = Capture(capacity)
@@ -56,8 +55,6 @@ class Client:
         self._sent, self._first = self.sent_ns.data, self.first_ns.data
         self._written, self._end_times = self.written_ns.data, self.ended_ns.data
         self._ended = self.ended.data
-        self._address = ""
-        self._idle: list[Connection] = []
         # In the order in which they were sent, so that the first is the first to be too old.
         self._under_way: dict[int, Connection | asyncio.Task[None]] = {}
 
@@ -67,22 +64,14 @@ class Client:
         return len(self._under_way)
 
     async def connect(self, count: int) -> None:
-        """Open so many connections, a few at a time, or as many as the server takes."""
-        try:
-            self._idle.append(await self._open())
-        except OSError:
-            return  # requests will see why
-        for first in range(1, count, _CONNECTED_AT_ONCE):
-            some = min(count - first, _CONNECTED_AT_ONCE)
-            opened = await asyncio.gather(
-                *(self._open() for _ in range(some)), return_exceptions=True
-            )
-            self._idle += [each for each in opened if isinstance(each, Connection)]
+        """Open so many connections, as many to each server."""
+        for pool in self._pools:
+            await pool.fill(-(-count // len(self._pools)))
 
     def add_request(self, request_index: int) -> None:
         """Send it now, on a connection that is free or on a new one."""
         now = self._sent[request_index] = perf_counter_ns()
-        connection = self._free(now)
+        connection = self._pool_of[request_index].free(now)
         if connection is None:
             task = self._loop.create_task(self._send_on_new(request_index))
             self._under_way[request_index] = task
@@ -121,11 +110,15 @@ class Client:
             *self._capture.pieces(),
         )
 
+    def response(self, request: int) -> Response:
+        """What one that has ended was answered."""
+        pieces = self._capture.of(request, self._sent[request])
+        return read_response(pieces, Outcome(self._ended[request]), int(self._asked[request]))
+
     def close(self) -> None:
         """Let go of the free connections."""
-        for connection in self._idle:
-            connection.abort()
-        self._idle.clear()
+        for pool in self._pools:
+            pool.close()
 
     def first_bytes(self, request: int, stamp_ns: int) -> None:
         """See `connection.Owner`."""
@@ -133,8 +126,8 @@ class Client:
 
     def answered(self, connection: Connection, request: int, *, keep: bool) -> None:
         """See `connection.Owner`."""
-        if keep:
-            self._idle.append(connection)
+        if keep and request >= 0:
+            self._pool_of[request].keep(connection)
         else:
             connection.transport.close()
         if request >= 0:
@@ -161,16 +154,6 @@ class Client:
         self._ended[request] = outcome
         self.on_end(request)
 
-    def _free(self, now_ns: int) -> Connection | None:
-        """The one that was used last: the longer one is idle, the sooner the server closes it."""
-        idle = self._idle
-        while idle:
-            connection = idle.pop()
-            if connection.is_open and now_ns - connection.idle_since_ns < _MOST_IDLE_NS:
-                return connection
-            connection.abort()
-        return None
-
     def _send(self, connection: Connection, request: int) -> None:
         self._under_way[request] = connection
         connection.send(request, self._contents[request])
@@ -178,7 +161,7 @@ class Client:
 
     async def _send_on_new(self, request: int) -> None:
         try:
-            connection = await self._open()
+            connection = await self._pool_of[request].open()
         except ssl.SSLError:
             self._finish(request, Outcome.TLS_ERROR)
         except ConnectionResetError:
@@ -190,16 +173,3 @@ class Client:
                 self._send(connection, request)
             else:  # it was lost while this task waited for its turn
                 self._finish(request, Outcome.RESET)
-
-    async def _open(self) -> Connection:
-        target = self._target
-        transport, connection = await self._loop.create_connection(
-            lambda: Connection(self),
-            self._address or target.host,
-            target.port,
-            ssl=target.tls,
-            server_hostname=target.host if target.tls else None,
-        )
-        # A name is looked up once, not in a thread for each connection.
-        self._address = self._address or transport.get_extra_info("peername")[0]
-        return connection

@@ -97,28 +97,18 @@ def request_bytes(
     priority: int = 0,
     own: Prompt | None = None,
 ) -> bytes:
-    """A whole HTTP/1.1 request that asks for a stream, with usage at its end.
+    """A whole HTTP/1.1 request that asks for a stream with usage at its end, or for an embedding.
 
     ``own``: a text or a chat's messages in the place of what token ids come to.
     """
     fields: dict[str, Any] = {"model": question.model}
-    fields |= _prompt(question.prompt_as, prompt_token_ids, own)
-    fields |= {
-        "max_tokens": params.max_tokens,
-        "temperature": 0,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    if params.stop:
-        fields["stop"] = list(params.stop)
-    if not question.standard_fields:
-        fields |= {"ignore_eos": params.ignore_eos, "return_token_ids": True}
-        if params.min_tokens:
-            fields["min_tokens"] = params.min_tokens
-        if params.stop_token_ids:
-            fields["stop_token_ids"] = list(params.stop_token_ids)
-        if priority:
-            fields["priority"] = priority
+    asked = _prompt(question.prompt_as, prompt_token_ids, own)
+    if target.embeds:
+        fields |= {"input" if name == "prompt" else name: each for name, each in asked.items()}
+    else:
+        fields |= asked | _sampling(params, standard_fields=question.standard_fields)
+    if priority and not question.standard_fields:
+        fields["priority"] = priority
     fields |= {
         name: params.max_tokens if each == "$max_tokens" else each
         for name, each in question.extra_body.items()
@@ -126,8 +116,9 @@ def request_bytes(
     body = msgspec.json.encode({name: each for name, each in fields.items() if each is not None})
     key = f"Authorization: Bearer {question.api_key}\r\n" if question.api_key else ""
     more = "".join(f"{each}\r\n" for each in question.headers)
+    path = "/embeddings" if target.embeds else question.path
     head = (
-        f"POST {target.path}{target.api}{question.path}{target.query} HTTP/1.1\r\n"
+        f"POST {target.path}{target.api}{path}{target.query} HTTP/1.1\r\n"
         f"Host: {target.authority}\r\n{key}{more}"
         "Content-Type: application/json\r\nAccept: text/event-stream\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
@@ -135,15 +126,38 @@ def request_bytes(
     return head.encode() + body
 
 
+def _sampling(params: SamplingParams, *, standard_fields: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "max_tokens": params.max_tokens,
+        "temperature": 0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if params.stop:
+        fields["stop"] = list(params.stop)
+    if not standard_fields:
+        fields |= {"ignore_eos": params.ignore_eos, "return_token_ids": True}
+        if params.min_tokens:
+            fields["min_tokens"] = params.min_tokens
+        if params.stop_token_ids:
+            fields["stop_token_ids"] = list(params.stop_token_ids)
+    return fields
+
+
 def _prompt(form: str, token_ids: Int32Array, own: Prompt | None) -> dict[str, Any]:
     if isinstance(own, list):
         return {"messages": own}
     if form == "ids":
         return {"prompt": token_ids.tolist()}
-    text = own or " ".join(_WORDS[number] for number in np.mod(token_ids, len(_WORDS)).tolist())
+    text = own or words_of(token_ids)
     if form == "text":
         return {"prompt": text}
     return {"messages": [{"role": "user", "content": text}]}
+
+
+def words_of(token_ids: Int32Array) -> str:
+    """A text of about as many tokens."""
+    return " ".join(_WORDS[number] for number in np.mod(token_ids, len(_WORDS)).tolist())
 
 
 def check_header(line: str) -> str:

@@ -43,12 +43,13 @@ _OF_NOTHING = (Kind.BLANK, Kind.USAGE, Kind.KEEP_ALIVE)
 
 
 class CountSource(IntEnum):
-    """Who says how many tokens an answer has, the surest last but for the tokenizer."""
+    """Who says how many tokens an answer has; `NO_TOKENS`: it is an embedding, and has none."""
 
     UNKNOWN = 0
     TOKEN_IDS = 1
     USAGE = 2
     TOKENIZER = 3
+    NO_TOKENS = 4
 
 
 UNKNOWN_COUNT = -1
@@ -173,6 +174,9 @@ class _Reader:
                 self._blank_ns[len(self._response.delivered_ns) > 0].append(self._now_ns)
             case Kind.CLOSING:
                 self._closing_ns = self._now_ns
+            case Kind.EMBEDDING:
+                self._token(event)
+                self._response.finish_reason = FinishReason.STOP
             case Kind.ERROR:
                 self._fail(Outcome.SERVER_ERROR, f"an error in the stream: {_shown(data)}")
             case Kind.DONE:
@@ -227,6 +231,9 @@ class _Reader:
 
     def _count(self) -> None:
         response, usage = self._response, self._response.usage_tokens
+        if response.kinds[Kind.EMBEDDING]:
+            response.counted_by, response.usage_tokens = CountSource.NO_TOKENS, UNKNOWN_COUNT
+            return
         if response.token_ids:
             response.num_tokens, response.counted_by = (
                 len(response.token_ids),

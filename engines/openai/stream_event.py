@@ -16,7 +16,7 @@ class Kind(IntEnum):
     `OPENING` says who speaks; `TOKEN` has token ids, or text of any sort; `BLANK` has a text that
     is empty: a token without text, or none; `CLOSING` a finish reason and no text; `USAGE` numbers
     of tokens alone; `KEEP_ALIVE` is of a known form with nothing in it; `DONE` is the stream's own
-    end, as ``[DONE]``; `UNKNOWN` has nothing that is known.
+    end, as ``[DONE]``; `EMBEDDING` is no stream's; `UNKNOWN` has nothing that is known.
     """
 
     UNKNOWN = 0
@@ -28,6 +28,7 @@ class Kind(IntEnum):
     KEEP_ALIVE = 6
     ERROR = 7
     DONE = 8
+    EMBEDDING = 9
 
 
 REASONING = "reasoning"
@@ -77,6 +78,7 @@ class _Fields(msgspec.Struct, gc=False):
     type: Any = None
     delta: Any = None
     message: Any = None
+    data: Any = None
 
 
 _decode = msgspec.json.Decoder(_Fields).decode
@@ -105,9 +107,17 @@ def _of_fields(fields: _Fields) -> StreamEvent:
         return _of_choices([each for each in fields.choices if isinstance(each, dict)], fields)
     if isinstance(fields.type, str):
         return _of_type(fields)
+    if isinstance(fields.data, list) and _is_embedding(fields.data):
+        return StreamEvent(Kind.EMBEDDING, usage=_usage(fields.usage))
     if (usage := _usage(fields.usage, fields.x_groq)) is not None:
         return StreamEvent(Kind.USAGE, usage=usage)
     return StreamEvent(Kind.UNKNOWN if fields.choices is msgspec.UNSET else Kind.KEEP_ALIVE)
+
+
+def _is_embedding(data: list[Any]) -> bool:
+    """Numbers, or their bytes in base64, of each input."""
+    found = [each.get("embedding") for each in data if isinstance(each, dict)]
+    return bool(found) and all(isinstance(each, (list, str)) and len(each) > 0 for each in found)
 
 
 def _of_choices(choices: list[dict[str, Any]], fields: _Fields) -> StreamEvent:

@@ -5,14 +5,15 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 _PORTS = {"http": 80, "https": 443}
-_ENDS = ("/chat/completions", "/completions")
-"""Of addresses as clouds show them; which one is asked says how prompts are sent."""
+_EMBEDDINGS = "/embeddings"
+_ENDS = ("/chat/completions", "/completions", _EMBEDDINGS)
+"""Of addresses as clouds show them; which of the first two is asked says how prompts are sent."""
 _SECRETS = ("key", "token", "secret", "sig")
 
 
 class Target(NamedTuple):
     """``path``: what stands before ``api``, "/v1" or "". ``query``: with its "?", "" for none.
-    ``tls``: None without it.
+    ``tls``: None without it. ``embeds``: whether it is asked for embeddings, not for tokens.
     """
 
     host: str
@@ -21,6 +22,7 @@ class Target(NamedTuple):
     tls: ssl.SSLContext | None = None
     api: str = "/v1"
     query: str = ""
+    embeds: bool = False
 
     @property
     def authority(self) -> str:
@@ -32,14 +34,15 @@ class Target(NamedTuple):
 
     @property
     def url(self) -> str:
-        """It in full, without ``/v1``."""
-        end = "" if self.api else _ENDS[-1]
+        """It in full, without ``/v1`` where that says nothing."""
+        asked = f"{self.api}{_EMBEDDINGS}" if self.embeds else "/completions"
+        end = "" if self.api and not self.embeds else asked
         scheme = "https" if self.tls else "http"
         return f"{scheme}://{self.authority}{self.path}{end}{self.query}"
 
 
 def parse_target(url: str, ca_file: str = "", *, insecure: bool = False) -> Target:
-    """Read ``http://HOST[:PORT][/PATH][/v1[/chat/completions]][?QUERY]``.
+    """Read ``http://HOST[:PORT][/PATH][/v1[/chat/completions|/embeddings]][?QUERY]``.
 
     ``ca_file`` and ``insecure`` hold for https.
 
@@ -64,7 +67,7 @@ def parse_target(url: str, ca_file: str = "", *, insecure: bool = False) -> Targ
         )
     if not f"{parts.hostname}{parts.path}{parts.query}".isascii():
         raise ValueError(f"{url}: an address has ASCII characters only; {wanted}")
-    path, api = parts.path.rstrip("/"), "/v1"
+    path, api, embeds = parts.path.rstrip("/"), "/v1", parts.path.rstrip("/").endswith(_EMBEDDINGS)
     for end in _ENDS:
         if path.endswith(end):
             path = path.removesuffix(end)
@@ -73,7 +76,7 @@ def parse_target(url: str, ca_file: str = "", *, insecure: bool = False) -> Targ
     path = path.removesuffix("/v1").rstrip("/")
     query = f"?{parts.query}" if parts.query else ""
     tls = _context(ca_file, insecure) if parts.scheme == "https" else None
-    return Target(parts.hostname, port or _PORTS[parts.scheme], path, tls, api, query)
+    return Target(parts.hostname, port or _PORTS[parts.scheme], path, tls, api, query, embeds)
 
 
 def _context(ca_file: str, insecure: bool) -> ssl.SSLContext:

@@ -21,7 +21,7 @@ Examples:
   gcbench gate main
       the work tree as it stands, uncommitted changes included, against main
   gcbench gate HEAD~1 HEAD --exact-only
-      exact counts alone: takes seconds, on any machine
+      exact counts alone, no times: on any machine
   gcbench gate HEAD^1 HEAD --exact-only --export markdown=gate.md
       in CI, where HEAD is the pull request merged into its branch
   gcbench gate v0.11.2 v0.12.0 --repo ~/vllm --engine vllm-hostpath

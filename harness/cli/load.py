@@ -53,7 +53,7 @@ Examples:
 
 
 @click.command(cls=AskedCommand, epilog=EXAMPLES)
-@click.argument("url", required=False)
+@click.argument("urls", metavar="[URL]...", nargs=-1)
 @request_options(LoadRequest)
 @option(
     "--http-cost",
@@ -109,6 +109,8 @@ def load(
 ) -> None:
     """Send a workload to an OpenAI-compatible server and measure what comes back.
 
+    Between several servers requests take turns; turns of a conversation stay with one.
+
     Invalid (exit status 3) where the client was the bottleneck: docs/load.md says when.
 
     --http-cost needs no server: it starts `gcbench serve` for each cell and asks it the same way.
@@ -151,7 +153,7 @@ def _asked_pairs(request: LoadRequest) -> list[tuple[str, str]]:
 
 def _http_cost(ctx: click.Context, how: Telling, rounds: str | None) -> ExitCode:
     """The other question; it takes what it shares with the first."""
-    if ctx.params["url"]:
+    if ctx.params["urls"]:
         raise ValueError("--http-cost serves the engine itself; leave the URL out")
     said = given(ctx, LoadRequest)
     own = {*HttpCostRequest.__struct_fields__, *AXES, "request_rate", "burstiness"} - {"model"}

@@ -36,7 +36,12 @@ class Telling(NamedTuple):
     @property
     def shows_report(self) -> bool:
         """Whether standard output is for people."""
-        return not self.quiet and self.json != "-"
+        return not self.quiet and not self.takes_stdout
+
+    @property
+    def takes_stdout(self) -> bool:
+        """Whether a file that was asked for goes there."""
+        return "-" in (self.json, *(path for _, path in self.export))
 
     def check(self) -> None:
         """Refuse now what could not be written after the measurement. Raises ValueError."""
@@ -44,6 +49,8 @@ class Telling(NamedTuple):
         checked(self.image, "--image")
         for name, path in self.export:
             checked(path, f"--export {name}=")
+        if [self.json, *(path for _, path in self.export)].count("-") > 1:
+            raise ValueError("--json - and --export: one of them alone can go to standard output")
         if self.image:
             image_suffix(Path(self.image))
 
@@ -95,8 +102,8 @@ def _export_option(formats: Collection[str]) -> Callable[[Command], Command]:
     ) -> tuple[tuple[str, str], ...]:
         for each in given:
             name, _, path = each.partition("=")
-            if name not in formats or path in ("", "-"):
-                raise ValueError(f"--export {each}: give FORMAT=FILE; formats are {known}")
+            if name not in formats or not path:
+                raise ValueError(f"--export {each}: give FORMAT=FILE|-; formats are {known}")
         return tuple((name, path) for name, _, path in (each.partition("=") for each in given))
 
     return option(
@@ -104,7 +111,7 @@ def _export_option(formats: Collection[str]) -> Callable[[Command], Command]:
         type=ValueList(lambda: [f"{each}=" for each in formats]),
         callback=parted,
         multiple=True,
-        metavar="FORMAT=FILE",
+        metavar="FORMAT=FILE|-",
         help=f"Write it as {known}; may be repeated.",
         section="Output",
     )
@@ -147,7 +154,7 @@ def tell(
     """Write the files that were asked for, and print the report whatever became of them.
 
     ``more``: the command that prints the details; ``status``: what this one exits with, where
-    that is a part of the answer. Nothing is printed where JSON goes to standard output and the
+    that is a part of the answer. Nothing is printed where a file goes to standard output and the
     report would, too (``file``: another one).
     """
     report = describe_result(result)
@@ -156,7 +163,7 @@ def tell(
             write_json(how.json, result)
         _write_files(result, report, how)
     finally:
-        if not how.quiet and (how.json != "-" or file is not None):
+        if not how.quiet and (not how.takes_stdout or file is not None):
             console = make_console(file)
             print_report(report, console, more, status=status, details=how.details)
 

@@ -9,14 +9,22 @@ from workloads.schedule import Schedule
 def dealt(schedule: Schedule, process: int, num_processes: int) -> Int64Array:
     """The requests of a process, int64, in the schedule's order.
 
-    Request i is sent by process i mod ``num_processes``, so that what all of them send is the
-    schedule; turns of a conversation go with its first, since each waits for the one before.
+    What all of them send is the schedule.
+    """
+    return np.flatnonzero(in_turns(schedule, num_processes) == process)
+
+
+def in_turns(schedule: Schedule, count: int) -> Int64Array:
+    """Which of so many has each request, int64 ``[N]``: i mod ``count``.
+
+    Turns of a conversation go with its first, since each waits for the one before.
     """
     first = np.arange(schedule.num_requests)
     for request, previous in enumerate(schedule.previous_turn.tolist()):
         if previous >= 0:
             first[request] = first[previous]
-    return np.flatnonzero(first % num_processes == process)
+    found: Int64Array = first % count
+    return found
 
 
 def own_previous_turn(schedule: Schedule, requests: Int64Array) -> Int32Array:

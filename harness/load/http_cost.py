@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engines.openai.target import parse_target
 from harness.axes import AXES, Cell, values
 from harness.experiment.grid import traits, varying
 from harness.experiment.result import cell_id
@@ -90,9 +89,9 @@ def _round(runner: Runner, cell: Cell, waits: Callable[[str], None]) -> Round | 
         if isinstance(in_process, TrialFailure):
             return NotMeasured(in_process.reason)
         with served(flags, folder) as server:
-            asked = Asked(url=server.url, model=server.model, vocab_size=config.vocab_size)
+            asked = Asked(urls=[server.url], model=server.model, vocab_size=config.vocab_size)
             before = server.cpu_seconds()
-            observed = observe(schedule, asked, parse_target(server.url), folder)
+            observed = observe(schedule, asked, folder)
             if why := server.ended():
                 return NotMeasured(why)
             after = server.cpu_seconds()

@@ -11,6 +11,7 @@ from engines.openai.responses import Responses
 from engines.protocol import FinishReason, Int64Array
 from harness import format as fmt
 from harness.axes import Cell
+from harness.load.by_server import server_parts
 from harness.load.distribution import distribution
 from harness.load.goodput import goodput
 from harness.load.observed import Observed
@@ -120,6 +121,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         engine_state={
             "prompt_as": observed.asked.prompt_as,
             "client_processes": observed.asked.client_processes,
+            "real_answers": observed.asked.real_answers,
         },
         invalid="; ".join(finding.sentence for finding in broken),
     )
@@ -140,6 +142,7 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         scrapes=observed.scrapes,
         counted_by=count_sources(responses),
         goodput=goodput(requests, dict(wanted.objectives), int(responses.attempted.sum()), seconds),
+        by_server=server_parts(observed, requests),
         percentiles=distribution(requests, wanted.percentile),
         steady=steady_rate(observed, requests),
         notes=[
@@ -224,7 +227,7 @@ def _notes(observed: Observed) -> list[str]:
             f"{int(early.sum()):,} of {completed:,} answers ended before the length that the "
             f"workload asks for: {why}. Do not compare this run with one that did all the work."
         )
-    notes += _reasoning(observed)
+    notes += [*_reasoning(observed), *_turns(observed)]
     stolen = max((client.stolen_share for client in observed.clients), default=0.0)
     if stolen > 0.01:
         notes.append(f"Other guests of this machine's host took {stolen:.0%} of its cores' time.")
@@ -238,6 +241,34 @@ def _first_failure(responses: Responses) -> str:
             flag = flag_for(message)
             return f" The first says: {message.strip()}" + (f"; {flag}." if flag else "")
     return ""
+
+
+def _turns(observed: Observed) -> list[str]:
+    """What later turns were asked with, where real answers were wanted."""
+    asked, responses, schedule = observed.asked, observed.responses, observed.schedule
+    if not asked.real_answers:
+        return []
+    later = np.flatnonzero((schedule.previous_turn >= 0) & (observed.recording.sent_ns > 0))
+    before = schedule.previous_turn[later]
+    lacking = ~responses.completed[before]
+    if asked.prompt_as == "ids":
+        lacking |= responses.num_ids[before] == 0
+    notes = []
+    if lacking.any():
+        notes.append(
+            f"{fmt.count(int(lacking.sum()))} of {fmt.count(len(later))} later turns were asked "
+            "with a stand-in, for the answer before had not come whole."
+        )
+    said = responses.completed & (responses.prompt_tokens > 0)
+    if said.any():
+        real = int(responses.prompt_tokens[said].sum())
+        planned = int(schedule.prompt_lens[said].sum(dtype=np.int64))
+        notes.append(
+            f"Prompts have the server's own answers: {fmt.count(real)} tokens by usage, "
+            f"{fmt.count(planned)} in the workload. Do not compare this run with one that was "
+            "answered otherwise."
+        )
+    return notes
 
 
 def _reasoning(observed: Observed) -> list[str]:

@@ -80,7 +80,7 @@ async def _answered(
     seconds = min(timeout_seconds or _MOST_SECONDS, _MOST_SECONDS)
     loop = asyncio.get_running_loop()
     asked = np.array([tokens], np.int32)
-    client = Client(loop, target, [content], asked, 4 * tokens, int(seconds * 1e9))
+    client = Client(loop, [target], [content], asked, 4 * tokens, int(seconds * 1e9))
     over: asyncio.Future[int] = loop.create_future()
     client.on_end = over.set_result
     client.add_request(0)
@@ -97,6 +97,8 @@ def preflight_lines(found: Answered, asked: Asked, schedule: Schedule) -> list[s
     response = found.response
     if response.outcome not in WHOLE:
         return [f"preflight: {_failure(response)}"]
+    if response.counted_by == CountSource.NO_TOKENS:
+        return [f"preflight: an embedding came, of {fmt.count(response.prompt_tokens)} tokens"]
     return [
         f"preflight: {_counted(response)}",
         f"preflight: {_length(found, asked, schedule.ignore_eos)}",

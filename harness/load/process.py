@@ -21,19 +21,19 @@ import uvloop
 from engines.deadline import tighten_timer, wait_until
 from engines.openai.capture import Recording
 from engines.openai.client import Client
-from engines.openai.request_body import request_bytes
+from engines.openai.request_body import Prompt, request_bytes
 from engines.openai.responses import Responses, read_responses
-from engines.openai.target import parse_target
-from engines.protocol import Int64Array
+from engines.protocol import Int32Array, Int64Array
 from harness.collector.window import window_events
-from harness.load.deal import dealt, own_previous_turn, share_of
+from harness.load.deal import dealt, in_turns, own_previous_turn, share_of
 from harness.load.health import HealthWatch
-from harness.load.player import Player
+from harness.load.player import Player, Watch
 from harness.load.preflight import WARM_TOKENS, question_of, warm_prompt
 from harness.load.progress import Reporter
 from harness.load.prompt_file import read_prompts
+from harness.load.real_turns import RealTurns
 from harness.load.stops import ClientStops, LoopWatch
-from harness.load.task import Answer, Task
+from harness.load.task import Answer, Task, targets_of
 from harness.running.inside import Parent
 from harness.trial.arrivals import nanoseconds
 from harness.trial.client import sampling_params
@@ -58,8 +58,9 @@ class Part:
         self.due_ns = nanoseconds(schedule.arrival_seconds)[self.requests]
         self.cap = share_of(schedule.max_concurrency, task.process, asked.client_processes)
         self.previous_turn = own_previous_turn(schedule, self.requests)
-        num_warmups = min(asked.num_warmups, self.count)
-        target = parse_target(asked.url, asked.ca_file, insecure=asked.insecure)
+        self.targets = targets_of(asked)
+        num_warmups = min(asked.num_warmups * len(self.targets), self.count)
+        whose = in_turns(schedule, len(self.targets)).tolist()
         question = question_of(asked, task.api_key)
         params = sampling_params(schedule)
         texts = read_prompts(Path(asked.prompts)) if asked.prompts else []
@@ -71,12 +72,26 @@ class Part:
             prompt = prompt_of(schedule, i, asked.vocab_size)
             own = (warm if reverse else params)[i]
             text = texts[i % len(texts)] if texts else None
-            return request_bytes(target, question, prompt, own, priorities[i], text)
+            return request_bytes(self.targets[whose[i]], question, prompt, own, priorities[i], text)
+
+        def later(place: int, prompt: Int32Array, own: Prompt | None) -> None:
+            i = numbers[place]
+            self.contents[place] = request_bytes(
+                self.targets[whose[i]], question, prompt, params[i], priorities[i], own
+            )
 
         numbers = self.requests.tolist()
-        self.target = target
+        self.set_prompt = later
+        self.whose = [whose[i] for i in [*numbers, *numbers[:num_warmups]]]
         self.contents = [content(i, False) for i in numbers]
         self.contents += [content(i, True) for i in numbers[:num_warmups]]
+        self.real_turns = (
+            RealTurns(
+                schedule, self.requests, self.previous_turn, asked.prompt_as, asked.vocab_size
+            )
+            if asked.real_answers
+            else None
+        )
         self.asked = schedule.output_lens[np.append(self.requests, self.requests[:num_warmups])]
         pieces = int(self.asked.sum(dtype=np.int64)) + 4 * len(self.asked)
         self.capacity = min(pieces, _MOST_ROOM)
@@ -94,7 +109,7 @@ class ClientProcess:
         self._task, self._part, self._loop = task, part, loop
         timeout_ns = int(task.asked.request_timeout * 1e9)
         self._client = Client(
-            loop, part.target, part.contents, part.asked, part.capacity, timeout_ns
+            loop, part.targets, part.contents, part.asked, part.capacity, timeout_ns, part.whose
         )
         self._health = HealthWatch(loop, task.asked.client_gc)
         self._loop_watch = LoopWatch(loop) if task.watch_loop else None
@@ -120,9 +135,8 @@ class ClientProcess:
         due_ns = (start_ns + part.due_ns).tolist()
         seconds = self._task.asked.duration
         until_ns = start_ns + int(seconds * 1e9) if seconds else 0
-        player = Player(
-            loop, client, due_ns, part.cap, part.previous_turn, self._reporter, until_ns
-        )
+        watch = _Conversing(self._reporter, client, part) if part.real_turns else self._reporter
+        player = Player(loop, client, due_ns, part.cap, part.previous_turn, watch, until_ns)
         loop.add_reader(0, self._stop(player))
         wait_until(start_ns - _SLEEP_UNTIL_NS)
         self._health.begin(start_ns)
@@ -146,6 +160,22 @@ class ClientProcess:
             player.stop()
 
         return stop
+
+
+class _Conversing:
+    """Has later turns ask with what came, before they are sent."""
+
+    def __init__(self, watch: Watch, client: Client, part: Part) -> None:
+        self._watch, self._client, self._part = watch, client, part
+        self.look = watch.look
+
+    def ended(self, request: int) -> None:
+        """One has: those that wait for it know what to ask."""
+        self._watch.ended(request)
+        part = self._part
+        assert part.real_turns is not None
+        for follower, prompt, own in part.real_turns.after(request, self._client.response):
+            part.set_prompt(follower, prompt, own)
 
 
 class _Unwatched:

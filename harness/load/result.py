@@ -2,6 +2,7 @@
 
 from harness.experiment.result import ExperimentResult
 from harness.load.attribution import Attribution
+from harness.load.by_server import ServerPart
 from harness.load.distribution import Percentile
 from harness.load.goodput import Goodput
 from harness.load.server_metrics import Scrape
@@ -19,9 +20,9 @@ class LoadResult(Result, frozen=True, kw_only=True, tag="load"):
     valid. ``counted_by``: how many completed answers' tokens are counted by what (`CountSource`).
     ``server_collections``: rise over the run of what `/metrics` counts of collections and pauses.
     ``goodput``: None where no objective was given. ``percentiles``: of latencies by name.
-    ``steady``: None where the run was too short. ``attribution``: what made slow waits; None
-    without the log of `gcbench probe`. ``experiment``: of one trial of one cell, which others can
-    be compared with; None where nothing was stored.
+    ``by_server``: empty where there was one. ``steady``: None where the run was too short.
+    ``attribution``: what made slow waits; None without the log of `gcbench probe`. ``experiment``:
+    of one trial of one cell, which others can be compared with; None where nothing was stored.
     """
 
     trial: TrialResult
@@ -40,6 +41,7 @@ class LoadResult(Result, frozen=True, kw_only=True, tag="load"):
     counted_by: dict[str, int] = {}
     goodput: Goodput | None = None
     percentiles: dict[str, list[Percentile]] = {}
+    by_server: list[ServerPart] = []
     steady: SteadyRate | None = None
     attribution: Attribution | None = None
     experiment: ExperimentResult | None = None

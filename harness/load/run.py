@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from engines.openai.target import Target
 from harness.load.fleet import Fleet, fleet
 from harness.load.observed import Observed, merge
 from harness.load.progress import Snapshot
 from harness.load.server_metrics import Scraper
-from harness.load.task import Asked
+from harness.load.task import Asked, targets_of
 from harness.machine.boot import boot_id
 from workloads.schedule import Schedule
 
@@ -26,7 +25,6 @@ def check(schedule: Schedule, asked: Asked) -> None:
 def observe(
     schedule: Schedule,
     asked: Asked,
-    target: Target,
     folder: Path,
     *,
     api_key: str = "",
@@ -34,12 +32,12 @@ def observe(
     watch_loop: bool = False,
     look: Callable[[Snapshot], object] = id,
 ) -> Observed:
-    """Send the schedule to the server and bring home what came back.
+    """Send the schedule to the servers and bring home what came back.
 
     ``folder`` is the run's own. After a KeyboardInterrupt it is what had come until then. Raises
     EngineDeadError where a client process cannot begin.
     """
-    scraper = Scraper(target, api_key)
+    scraper = Scraper(targets_of(asked), api_key)
     with fleet(schedule, asked, folder) as clients:
         clients.launch(api_key, keep_pieces=keep_pieces, watch_loop=watch_loop)
         clients.wait_until_ready()

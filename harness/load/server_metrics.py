@@ -1,7 +1,8 @@
 """What a server says of itself at ``/metrics``: before a run, once a second, and after it."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import isfinite
 
 import msgspec
@@ -24,10 +25,12 @@ class Scrape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scraper:
-    """Asks while it is answered, a server without metrics once."""
+    """Asks while it is answered, servers without metrics once. Of several the series of each have
+    its address as label ``server``.
+    """
 
-    def __init__(self, target: Target, api_key: str = "") -> None:
-        self._target, self._api_key = target, api_key
+    def __init__(self, targets: Sequence[Target], api_key: str = "") -> None:
+        self._targets, self._api_key = targets, api_key
         self._answers = True
         self._said: list[tuple[int, dict[str, float]]] = []
 
@@ -35,11 +38,13 @@ class Scraper:
         """Ask now."""
         if not self._answers:
             return
-        try:
-            status, body = get(self._target, "/metrics", _TIMEOUT_SECONDS, self._api_key)
-            values = parse_metrics(body.decode()) if status == 200 else {}
-        except (OSError, ValueError):
-            values = {}
+        values: dict[str, float] = {}
+        for target in self._targets:
+            label = {"server": target.authority} if len(self._targets) > 1 else {}
+            with suppress(OSError, ValueError):
+                status, body = get(target, "/metrics", _TIMEOUT_SECONDS, self._api_key)
+                if status == 200:
+                    values |= parse_metrics(body.decode(), label)
         self._answers = bool(values) or bool(self._said)
         if values:
             self._said.append((time.perf_counter_ns(), values))
@@ -54,14 +59,17 @@ class Scraper:
         return [Scrape(seconds=(at - start_ns) / 1e9, values=values) for at, values in self._said]
 
 
-def parse_metrics(text: str) -> dict[str, float]:
-    """Counters and gauges of engines and of Python. Raises ValueError for another format."""
+def parse_metrics(text: str, labels: Mapping[str, str] = {}) -> dict[str, float]:
+    """Counters and gauges of engines and of Python, with these labels besides.
+
+    Raises ValueError for another format.
+    """
     values: dict[str, float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             known = sample.name.startswith(_PREFIXES) and not sample.name.endswith(_LEFT_OUT)
             if known and isfinite(sample.value) and len(values) < _MOST_VALUES:
-                values[_name(sample.name, sample.labels.items())] = sample.value
+                values[_name(sample.name, {**sample.labels, **labels}.items())] = sample.value
     return values
 
 

@@ -23,6 +23,9 @@ that gave more than this share of it with half as many streams."""
 ATTAINED = 0.99
 """Of the attempted requests so many keep the objectives where these are kept."""
 MAX_ERROR = 0.025
+BELOW = 0.75
+"""Of capacity: up to there streams are as fast as they are short of the knee. Alone one is faster:
+an idle server begins at once, a busy one with its next step."""
 _MOST_POINTS = 24
 _MOST_REPEATS = 3
 _MOST_TRIES = 4
@@ -91,14 +94,14 @@ class KneeSearch:
 
     def knee(self, start: float) -> Knee:
         """Raises InvalidPointError, KneeError."""
-        first = last = self._point(start)
+        last = self._point(start)
         while not self._is_behind(last):
             if len(self.points) >= _MOST_POINTS:
                 raise KneeError(f"the server kept up with {last.asked:g}; begin higher")
             last = self._point(2 * last.asked)
         capacity, half = self._capacity(last.asked)
         if self._kind == "concurrency":
-            return self._streams(first, capacity, half)
+            return self._streams(capacity, half)
         return Knee(value=capacity, ci95=(capacity - half, capacity + half), capacity=capacity)
 
     def around(self, knee: Knee) -> None:
@@ -167,14 +170,14 @@ class KneeSearch:
                 break
         return capacity, half
 
-    def _streams(self, alone: SweepPoint, capacity: float, half: float) -> Knee:
-        """By Little's law: so many streams as are busy at capacity, each as fast as alone."""
-        steady = alone.steady
-        assert steady is not None
-        each = steady.served / alone.asked
+    def _streams(self, capacity: float, half: float) -> Knee:
+        """By Little's law: so many streams as are busy at capacity, each as fast as short of it."""
+        found = [(each.asked, each.steady) for each in self.points if each.steady is not None]
+        short = [each for each in found if each[1].served <= BELOW * capacity]
+        streams, steady = max(short, key=lambda each: each[0]) if short else found[0]
         low, high = steady.ci95
         error = sqrt((half / capacity) ** 2 + ((high - low) / 2 / steady.served) ** 2)
-        value = capacity / each
+        value = capacity * streams / steady.served
         return Knee(value=value, ci95=(value * (1 - error), value * (1 + error)), capacity=capacity)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from engines.openai.target import Target, parse_target
 from harness.collector.result import ProcessResult
 from harness.load.stops import ClientStops
 
@@ -13,10 +14,11 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     ``request_timeout`` and ``duration``, for which requests are sent, in seconds, 0 for none.
     ``request_rate`` and ``burstiness``: as asked, None where arrivals are of another kind.
-    ``prompts``: the file of one's own; ``headers``: lines, of which names alone are stored.
+    ``real_answers``: whether later turns ask with what was answered. ``prompts``: the file of
+    one's own; ``headers``: lines, of which names alone are stored.
     """
 
-    url: str
+    urls: list[str]
     model: str
     prompt_as: str = "ids"
     vocab_size: int = 50257
@@ -31,8 +33,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     num_warmups: int = 1
     ca_file: str = ""
     insecure: bool = False
+    real_answers: bool = False
     prompts: str = ""
     headers: list[str] = []
+
+
+def targets_of(asked: Asked) -> list[Target]:
+    """Where the servers are, between which the requests take turns. Raises ValueError."""
+    return [parse_target(url, asked.ca_file, insecure=asked.insecure) for url in asked.urls]
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from engines.openai.outcome import WHOLE, Outcome
 from harness.load.measure import gaps_of, requests_of
 from harness.load.observed import Observed
 from harness.load.result import LoadResult
+from harness.load.task import targets_of
 from harness.trial.request_metrics import token_seconds
 
 _NS = 1e9
@@ -32,8 +33,9 @@ def vllm_document(
     tpot = token_seconds(requests.first_ns, requests.last_ns, requests.num_tokens)[done]
     duration = float(last[done].max() - sent[done].min()) if done.any() else 0.0
     per_second = 1 / duration if duration else 0.0
-    chat = observed.asked.prompt_as == "chat"
-    backend = "openai-chat" if chat else "openai"
+    backend = "openai-chat" if observed.asked.prompt_as == "chat" else "openai"
+    if targets_of(observed.asked)[0].embeds:
+        backend = "openai-embeddings"
     schedule = observed.schedule
     return {
         "date": f"{now or datetime.now():%Y%m%d-%H%M%S}",

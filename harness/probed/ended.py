@@ -9,7 +9,7 @@ _MOST = 256
 """That are kept one by one, and kinds of others."""
 
 
-class Ended:
+class EndedImages:
     """As many as may come, in room for so many."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from harness.probed.ring import GENERATIONS
-from harness.probed.series import BOUNDS_SECONDS, SUMS, Place, Series, Sums
+from harness.probed.series import BOUNDS_SECONDS, SUMS, CounterSeries, Place, Sums
 
 _PLACE = ("process", "role", "number")
 _LABELS = (*_PLACE, "generation")
@@ -30,7 +30,7 @@ class ProbedMetrics(Collector):
     """Of all processes of a watch, which counts them in ``series``, and of the watch itself."""
 
     def __init__(self) -> None:
-        self.series = Series()
+        self.series = CounterSeries()
 
     def registry(self) -> CollectorRegistry:
         """One that has nothing else."""

@@ -28,7 +28,7 @@ class Image(NamedTuple):
 
     def runs_as(self, pid: int) -> bool:
         """Whether that process still runs it. Raises OSError where that cannot be told."""
-        found = look(pid)
+        found = image_of(pid)
         return (
             found is not None
             and self.started in (0, found.started)
@@ -36,27 +36,27 @@ class Image(NamedTuple):
         )
 
     def _is(self, pid: int) -> bool:
-        found = look(pid)
+        found = image_of(pid)
         if found is None or found.started != self.started or found.stack != self.stack:
             return False
         # A fork in the same clock tick has all of it but the number.
         return _number_inside(pid) == self.pid
 
 
-class Look(NamedTuple):
+class Shown(NamedTuple):
     """Of a process that runs, as in `Image`."""
 
     started: int
     stack: int
 
 
-def look(pid: int) -> Look | None:
+def image_of(pid: int) -> Shown | None:
     """None where no such process runs. Raises OSError where that cannot be told."""
     try:
         fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in _ENDED else Look(int(fields[19]), int(fields[25]))
+    return None if fields[0] in _ENDED else Shown(int(fields[19]), int(fields[25]))
 
 
 def _own_namespace() -> int:

@@ -54,7 +54,7 @@ def kind_of(name: str) -> str:
     return _NUMBERED.sub("", name)
 
 
-class Series:
+class CounterSeries:
     """Sums by place, which another thread may ask for. Beyond 256 places all are one."""
 
     OTHER = Place("other", "other", 0)

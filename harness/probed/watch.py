@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 
 from engines.protocol import Int64Array
-from harness.probed.ended import Ended
+from harness.probed.ended import EndedImages
 from harness.probed.identity import command_of, is_python, name_of, why_not_probed
-from harness.probed.image import look
+from harness.probed.image import image_of
 from harness.probed.result import NotProbed, ProbedProcess
 from harness.probed.ring import Ring
-from harness.probed.series import Series
+from harness.probed.series import CounterSeries
 from harness.probed.watched import Watched
 
 _LOOK_AROUND_SECONDS = 0.5
@@ -43,13 +43,13 @@ class RingWatch:
         root: psutil.Process,
         command: Sequence[str],
         record: Callable[[Watched, Int64Array], object] = lambda *_: None,
-        series: Series | None = None,
+        series: CounterSeries | None = None,
     ) -> None:
         self._folder, self._root, self._record = folder, root, record
         self._command = command
-        self._series = series or Series()
+        self._series = series or CounterSeries()
         self._running: dict[str, Watched] = {}
-        self._ended = Ended()
+        self._ended = EndedImages()
         self._number = self._lost_before = 0
         self._reasons: dict[int, NotProbed] = {}
         self._more_not_probed = 0
@@ -225,7 +225,7 @@ class RingWatch:
         One with the stack of another is its fork, which has collected nothing since.
         """
         with suppress(psutil.Error, OSError):
-            found = look(process.pid)
+            found = image_of(process.pid)
             if process.pid in self._reasons or (found and found.stack and found.stack in stacks):
                 return
             is_young = time.time() - process.create_time() < _BEGINS_SECONDS

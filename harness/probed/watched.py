@@ -9,7 +9,7 @@ from engines.protocol import Int64Array
 from harness.probed.identity import name_of
 from harness.probed.result import GenerationTotals, ProbedProcess
 from harness.probed.ring import COLLECTED, CPU_NS, DURATION_NS, GENERATION, GENERATIONS, Ring
-from harness.probed.series import BOUNDS_SECONDS, SUMS, Series
+from harness.probed.series import BOUNDS_SECONDS, SUMS, CounterSeries
 
 _BOUNDS_NS = np.array(BOUNDS_SECONDS) * 1e9
 
@@ -17,7 +17,7 @@ _BOUNDS_NS = np.array(BOUNDS_SECONDS) * 1e9
 class Watched:
     """An image's ring. ``number``: the how manieth of a watch it is, from 1 on."""
 
-    def __init__(self, ring: Ring, number: int, root_pid: int, series: Series) -> None:
+    def __init__(self, ring: Ring, number: int, root_pid: int, series: CounterSeries) -> None:
         self.ring, self.number = ring, number
         self._series = series
         self._command = ring.command

@@ -17,6 +17,8 @@ from harness.tracking.gate.exports.annotations import annotations
 from harness.tracking.gate.exports.bencher import bencher_metrics
 from harness.tracking.gate.exports.pytorch_hud import hud_records
 from harness.tracking.gate.result import GateResult
+from harness.tracking.nightly.result import NightlyResult
+from harness.tracking.triage import acknowledgement
 
 
 class Exported(NamedTuple):
@@ -33,6 +35,7 @@ Export = Callable[[Exported], bytes]
 _EXPORTS: Mapping[str, tuple[type[Result], Export]] = {
     "markdown": (Result, lambda of: report_markdown(of.report, of.picture).encode()),
     "csv": (Result, lambda of: report_csv(of.report).encode()),
+    "triage": (NightlyResult, lambda of: _triage(of.result)),
     "github-annotations": (GateResult, lambda of: annotations(of.result)),
     "action-benchmark-smaller": (GateResult, lambda of: action_benchmark(of.result, "lower")),
     "action-benchmark-bigger": (GateResult, lambda of: action_benchmark(of.result, "higher")),
@@ -51,6 +54,21 @@ def exports(kind: type[Result]) -> dict[str, Export]:
         for name, (of, export) in _EXPORTS.items()
         if issubclass(of, kind) or issubclass(kind, of)
     }
+
+
+def _triage(result: NightlyResult) -> bytes:
+    """Entries on all that became worse and that nobody has spoken of."""
+    entries = [
+        acknowledgement(
+            alert.commit,
+            [(each.series, each.metric) for each in alert.changes if each.is_regression],
+        )
+        for alert in result.alerts
+        if alert.is_regression
+    ]
+    if not entries:
+        raise NotExportedError("no regression is left to acknowledge")
+    return "\n".join(["", *entries]).encode()
 
 
 def _collapsed(body: FunctionsBody) -> bytes:

@@ -40,6 +40,7 @@ def functions_answer(body: FunctionsBody) -> list[str]:
     after, before = version_cost(body.side), version_cost(body.against)
     return [
         difference_sentence(before, after),
+        *_beside_its_steps(body.side, body.against),
         _most_changed(body, body.against),
         *sampling_sentences([after, before]),
     ]
@@ -80,6 +81,22 @@ def _most_changed(body: FunctionsBody, against: Side) -> str:
     total = _total(side, by) - _total(against, by)
     of = f", together {signed(share)} of {signed(total)}" if len(changes) > 1 else ""
     return f"What changed most in {by}: {named}{of}."
+
+
+def _beside_its_steps(side: Side, against: Side) -> list[str]:
+    """What a request takes more or fewer bytecodes for than its steps show."""
+    changed = []
+    for call, words in _CALLS.items():
+        now, then = (
+            sum(each.bytecodes for each in one.costs.per_request.get(call, []))
+            for one in (side, against)
+        )
+        if round(now - then, 6) and is_told(call, side.costs, against.costs):
+            share = f", {fmt.percent(now / then - 1, signed=True)}" if then else ""
+            changed.append(f"to be {words} ({signed(now - then)}{share})")
+    if not changed:
+        return []
+    return [f"Beside its steps a request takes other bytecodes {joined_texts(changed)}."]
 
 
 def _functions(side: Side, by: By, rows: int) -> PlainTable:

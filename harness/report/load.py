@@ -43,6 +43,7 @@ def describe_load(result: LoadResult, folder: Path | None = None) -> Report:
         tables=[
             _latencies(result),
             *([_percentiles(result)] if result.percentiles else []),
+            *([_by_server(result)] if result.by_server else []),
             *([_outcomes(result)] if set(result.outcomes) != {"completed"} else []),
             *([attribution_table(found)] if found else []),
             *([_server(result)] if figures_of_server(result.scrapes) else []),
@@ -53,7 +54,7 @@ def describe_load(result: LoadResult, folder: Path | None = None) -> Report:
         lists=[Listing("Notes", [*(attribution_notes(found) if found else []), *result.notes])],
         sure=known(
             [
-                ("server", f"{result.asked.url}, model {result.asked.model}"),
+                ("server", f"{', '.join(result.asked.urls)}, model {result.asked.model}"),
                 ("workload", _workload(result)),
                 ("arrivals", arrival_words(result.trial.delivered)),
                 ("tokens", _counts(result)),
@@ -98,6 +99,9 @@ def _answer(result: LoadResult) -> str:
         for name in ("request_throughput", "output_throughput")
         if metrics.get(name) is not None
     ]
+    if result.counted_by.get("no_tokens") and result.trial.wall_seconds:
+        rate = result.prompt_tokens / result.trial.wall_seconds
+        speed.append(f"{fmt.number(rate)} prompt tok/s")
     if metrics.get("output_throughput") is None and result.counted_by.get("unknown"):
         speed.append("tokens/s unknown")
     valid = "✓ valid" if result.is_valid else "✗ invalid, these figures are not the server's"
@@ -114,6 +118,7 @@ _SOURCES = {
     "usage": "usage",
     "tokenizer": "--tokenizer",
     "unknown": "nobody (unknown)",
+    "no_tokens": "nobody: embeddings have none",
 }
 
 
@@ -164,6 +169,24 @@ def _percentiles(result: LoadResult) -> PlainTable:
         ("", *(names[name] for name in known)),
         [rows],
         "intervals as of independent requests; queueing makes neighbours alike",
+    )
+
+
+def _by_server(result: LoadResult) -> PlainTable:
+    """A server a row."""
+    rows: list[Row] = [
+        (
+            each.url.partition("://")[2],
+            f"{fmt.count(each.num_completed)}/{fmt.count(each.num_attempted)}",
+            *(fmt.with_unit(value, METRICS[name].unit) for name, value in each.metrics.items()),
+        )
+        for each in result.by_server
+    ]
+    return PlainTable(
+        "Server by server",
+        ("", "completed", "throughput", "first token", "per token", "last token"),
+        [rows],
+        "of attempted; medians",
     )
 
 

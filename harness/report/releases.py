@@ -117,12 +117,14 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
             fmt.number(median(cell, "tracked_survivors_per_step")),
         )
 
+    engine = release_lines(result).known.name
     rows = list(map(row, result.cells))
     groups: dict[Value, list[Row]] = {}
     for cell, its in zip(result.cells, rows, strict=True):
         groups.setdefault(cell.axes["release"], []).append(its)
     return PlainTable(
-        f"{release_lines(result).known.name}'s host path by release" + on_device(result.cells),
+        (f"{engine}'s host path" if engine else "Host path")
+        + f" by release{on_device(result.cells)}",
         columns,
         list(groups.values()) if len(groups) < len(rows) else [rows],
         "peak and left: objects that a step adds to those that the collector tracks, at its "

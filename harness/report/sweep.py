@@ -19,7 +19,7 @@ def describe_sweep(result: SweepResult) -> Report:
         tables=[_points(result)],
         sentences=[_kept(result)] if result.objectives else [],
         lists=remarks(result),
-        sure=[("server", f"{result.asked.url}, model {result.asked.model}")],
+        sure=[("server", f"{', '.join(result.asked.urls)}, model {result.asked.model}")],
         facts=[("machine", machine_words(result.machine))],
         command=result.command,
         pictures=[

@@ -10,9 +10,11 @@
 has a level begin at a commit.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -109,6 +111,24 @@ def apply(changes: Sequence[Change], triage: Triage, today: date) -> list[Judged
     found. An entry is good to the end of ``until``.
     """
     return [_judge(change, triage, today) for change in changes]
+
+
+def acknowledgement(commit: str, series: Iterable[tuple[str, str]]) -> str:
+    """Entries of a triage file on changes of these (series, metric) with a commit."""
+    globs = dict.fromkeys(
+        f"metric = {_toml(escape(metric))}" if metric else f"series = {_toml(escape(name))}"
+        for name, metric in series
+    )
+    return "\n".join(
+        f"[[acknowledged]]\n{glob}\ncommit = {_toml(commit[:12])}\n"
+        'reason = "who looks at it, and where"\n'
+        for glob in globs
+    )
+
+
+def _toml(text: str) -> str:
+    """A text as a basic string of TOML, which is one of JSON but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _judge(change: Change, triage: Triage, today: date) -> Judged:

@@ -23,6 +23,10 @@ from harness.trial.request_costs import Cost, Meter
 
 _LENS = (1, 2, 5, 9, 3, 7)
 """Output tokens of the requests of a crowd; the batch has room for four."""
+_ABORTS = ((0, (3, 5)), (1, (2, 4)), (2, (2, 3)), (4, (3, 5)))
+"""After which step some of a crowd are aborted: waiting, at their first tokens, amid them."""
+_NUM_SERVED = 2 * (2 + len(_ABORTS)) * len(_LENS)
+"""By two engines."""
 _MOST_STEPS = 1000
 _CONFIG = EngineConfig(max_num_seqs=4, max_model_len=32, device="", representation="")
 
@@ -49,9 +53,10 @@ class _Crowds:
     def __init__(self, engine: StepEngine) -> None:
         self._engine = engine
         self._next = 0
+        self._aborted: set[int] = set()
 
-    def serve(self, aborted: Sequence[int] = ()) -> None:
-        """One crowd, of which some are aborted after a step. Raises _BreachError."""
+    def serve(self, aborted: Sequence[int] = (), after: int = 0) -> None:
+        """One crowd, of which some are aborted after that step. Raises _BreachError."""
         engine, first = self._engine, self._next
         self._next += len(_LENS)
         left = {first + place: length for place, length in enumerate(_LENS)}
@@ -65,8 +70,9 @@ class _Crowds:
                 break
             made = self._look(engine.step(), left)
             idle = 0 if made else idle + 1
-            if number == 0:
-                for index in gone & left.keys():
+            if number == after:
+                self._aborted = gone & left.keys()
+                for index in self._aborted:
                     engine.abort_request(index)
                     del left[index]
         else:
@@ -75,14 +81,15 @@ class _Crowds:
                     f"request {had[0]} has all its tokens and has not ended",
                     "name each request in NewTokens.finished in the step that ends it",
                 )
-            if idle > _MOST_STEPS / 2:
+            if idle > _MOST_STEPS / 2 and left:
                 raise _BreachError(
                     f"in {idle:,} steps step() has made nothing, and {len(left)} requests wait",
                     "run one step of the engine in each call",
                 )
             raise _BreachError(
-                f"after {_MOST_STEPS:,} steps has_unfinished_requests() is still True",
-                "count only requests that have not ended",
+                f"after {_MOST_STEPS:,} steps has_unfinished_requests() is still True"
+                + ", and no request waits" * (not left),
+                "count only requests that have neither ended nor been aborted",
             )
         if left:
             raise _BreachError(
@@ -102,8 +109,7 @@ class _Crowds:
             for index, count in zip(named, delivered.num_tokens.tolist(), strict=True):
                 if index not in left:
                     raise _BreachError(
-                        f"step() brings tokens of request {index}, which was not added, has ended "
-                        "or was aborted",
+                        f"step() brings tokens of request {index}, {self._why_gone(index)}",
                         "name requests by the first argument of add_request",
                     )
                 left[index] -= count
@@ -115,7 +121,7 @@ class _Crowds:
         missing = left.pop(index, None)
         if missing is None:
             raise _BreachError(
-                f"step() ends request {index}, which had ended before or was never added",
+                f"step() ends request {index}, {self._why_gone(index)}",
                 "name a request in NewTokens.finished once",
             )
         got = len(self._engine.output_token_ids(index))
@@ -124,6 +130,9 @@ class _Crowds:
                 f"request {index} ended after {got} tokens and was to get {got + missing}",
                 "generate params.max_tokens tokens where params.ignore_eos is True",
             )
+
+    def _why_gone(self, index: int) -> str:
+        return "which was aborted" if index in self._aborted else "which has ended or was not added"
 
 
 def engine_findings(name: str) -> Iterator[DoctorFinding]:
@@ -145,7 +154,7 @@ def engine_findings(name: str) -> Iterator[DoctorFinding]:
     except Exception as error:
         yield DoctorFinding("bad", "contract", _raised(error), "see docs/plug-in.md")
         return
-    yield DoctorFinding("ok", "contract", f"served {6 * len(_LENS)} requests, all as asked")
+    yield DoctorFinding("ok", "contract", f"served {_NUM_SERVED} requests, all as asked")
     yield _exactness(engine_class, config, seen)
     yield _package(engine_class.package)
     if isinstance(engine_class, AdaptedClass):
@@ -167,13 +176,14 @@ class _Seen(NamedTuple):
 
 
 def _served(engine_class: EngineClass, config: EngineConfig) -> _Seen:
-    """Three crowds on an engine of its own, the second counted. Raises _BreachError."""
+    """Crowds on an engine of its own, the second counted. Raises _BreachError."""
     engine = engine_class(config)
     try:
         crowds, meter = _Crowds(engine), Meter()
         crowds.serve()
         meter.call(crowds.serve)
-        crowds.serve(aborted=(3, 5))
+        for after, aborted in _ABORTS:
+            crowds.serve(aborted, after)
         threads = threading.active_count() - 1
         return _Seen(
             Cost.of(meter.functions()).bytecodes, threads, len(psutil.Process().children())
@@ -219,7 +229,8 @@ def _package(package: str) -> DoctorFinding:
     return DoctorFinding(
         "warn",
         "package",
-        f"there is no package {name} to import, so gate, bisect and --release {package}/ fail",
+        f"there is no package {name} to import, so gate, bisect and --release have no {package}/ "
+        "to take from a commit",
         'say package = "toy", or "src/toy": the engine\'s folder in its repository',
     )
 

@@ -53,7 +53,7 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
 
     Raises ValueError for what cannot be asked, EngineDeadError where the server is not there.
     """
-    if bool(request.url) == (request.replay is not None):
+    if bool(request.urls) == (request.replay is not None):
         raise ValueError("name a server, as http://HOST:PORT, or --replay FILE; not both")
     wanted = Wanted(
         request.percentile,
@@ -83,10 +83,22 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
 
 
 def _observe(request: LoadRequest, caller: Caller, log: LogReader | None, api_key: str) -> Observed:
-    target = parse_target(request.url, request.ca_file, insecure=request.insecure)
+    targets = [
+        parse_target(url, request.ca_file, insecure=request.insecure) for url in request.urls
+    ]
+    if len({target.embeds for target in targets}) > 1:
+        raise ValueError("some of the servers are asked for embeddings and others are not")
     _, schedule = schedule_of(request)
     parse_policy(request.client_gc)
-    own: dict[str, Any] = {"url": target.url, "extra_body": _extra_body(request.extra_body)}
+    if request.real_answers and not len(schedule.previous_turn):
+        raise ValueError(
+            "--real-answers: no request of this workload is a later turn; --workload multi-turn "
+            "has some"
+        )
+    own: dict[str, Any] = {
+        "urls": [target.url for target in targets],
+        "extra_body": _extra_body(request.extra_body),
+    }
     if request.burstiness is None:
         own["burstiness"] = None if request.arrivals else 1.0
     own["headers"] = [check_header(each) for each in request.header]
@@ -96,16 +108,23 @@ def _observe(request: LoadRequest, caller: Caller, log: LogReader | None, api_ke
         if request.prompt_as == "ids" or (is_chat and request.prompt_as != "chat"):
             form = "chat" if is_chat else "text"
             raise ValueError(f"--prompts: holds no token ids; give --prompt-as {form}")
+        if request.real_answers:
+            raise ValueError("--prompts: gives each turn its own text; leave --real-answers out")
     same = (field for field in Asked.__struct_fields__ if field not in (*own, "prompts"))
     asked = Asked(**own, **{field: getattr(request, field) for field in same})
     check(schedule, asked)
-    asked = msgspec.structs.replace(asked, model=_model(target, request, api_key))
+    models = [_model(target, request, api_key) for target in targets]
+    asked = msgspec.structs.replace(asked, model=models[0])
     if log is not None:
-        check_log(log, target)  # of a server that is there by now
-    if request.num_warmups:
+        check_log(log, targets[0])  # of a server that is there by now
+    for target in targets if request.num_warmups else []:
         found = look_ahead(target, asked, schedule, api_key)
         for line in preflight_lines(found, asked, schedule):
-            caller.say(line)
+            caller.say(f"{target.authority} {line}" if len(targets) > 1 else line)
+        if asked.real_answers and asked.prompt_as == "ids" and not found.response.token_ids:
+            raise ValueError(
+                "--real-answers: the server sends no token ids to ask with; give --prompt-as chat"
+            )
     with (
         scratch_folder() as folder,
         caller.load(schedule.num_requests) as progress,
@@ -114,7 +133,6 @@ def _observe(request: LoadRequest, caller: Caller, log: LogReader | None, api_ke
         observed = observe(
             schedule,
             asked,
-            target,
             folder,
             api_key=api_key,
             keep_pieces=request.log is not None,

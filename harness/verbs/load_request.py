@@ -11,7 +11,8 @@ from harness.verbs.request import NO_AXES, Flag, WorkloadRequest
 
 
 class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
-    """``url``: of a server; or ``replay``, a file that ``log`` has kept, is read again.
+    """``urls``: of servers, between which requests take turns; or ``replay``, a file that ``log``
+    has kept, is read again.
 
     ``request_rate``: per second. Times in seconds, 0 for none. ``max_error_rate``: a share.
     """
@@ -20,7 +21,7 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
         name: value for name, value in NO_AXES.items() if name != "workload"
     }
 
-    url: str = ""
+    urls: list[str] = []
     request_rate: Annotated[
         float | None,
         Flag(
@@ -101,6 +102,13 @@ class LoadRequest(WorkloadRequest, frozen=True, kw_only=True):
             metavar="FILE",
         ),
     ] = None
+    real_answers: Annotated[
+        bool,
+        Flag(
+            "Ask later turns of a conversation with what the server answered, not with a stand-in.",
+            section="Server",
+        ),
+    ] = False
     header: Annotated[
         list[str],
         Flag(

@@ -1,5 +1,6 @@
 """An engine's host path, release by release, with no GPU."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -116,6 +117,13 @@ class ReleasesRequest(SpreadRequest, frozen=True, kw_only=True):
         return list(self.wanted()) if axis == "release" else super().values(axis)
 
 
+def _by_label(note: str, labels: Mapping[str, str]) -> str:
+    """A note as people call releases, whose trees lie in a folder of ours."""
+    for release, label in labels.items():
+        note = note.replace(release, label)
+    return note
+
+
 class NoReleaseError(Exception):
     """None of the releases can be run."""
 
@@ -146,6 +154,11 @@ def measure_releases(request: ReleasesRequest, caller: Caller) -> ExperimentResu
     labels: dict[str, str] = {}
     for each in found.values():
         labels.setdefault(each.release, each.label)
-    result = replace(result, release_labels=labels, missing_releases=failures)
+    result = replace(
+        result,
+        release_labels=labels,
+        missing_releases=failures,
+        notes=[_by_label(note, labels) for note in result.notes],
+    )
     keep_result(request.output, result)
     return result

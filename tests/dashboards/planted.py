@@ -88,7 +88,10 @@ MESSAGES = {
 """By the day from the end."""
 AUTHORS = ("Ada Example", "Bo Example", "Chidi Example")
 POINTS = tuple(product(HANDOFFS, POLICIES))
-SENTENCE = "Last night: 2 regressions, 1 improvement, 1 suspicious, 56 with no change shown."
+SENTENCE = (
+    "Measured on 8 January 2026: 2 regressions, 1 improvement, 1 suspicious, "
+    "56 with no change shown."
+)
 
 
 class Planted(NamedTuple):

@@ -51,6 +51,13 @@ class Aborting(Echo):
         del self.left[request]
 
 
+class Queued(Echo):
+    """What is on its way to a request still comes, and its end."""
+
+    def abort_request(self, request):
+        self.left[request] = 1
+
+
 def serve(engine, lens):
     for index, length in enumerate(lens):
         engine.add_request(index, PROMPT, SamplingParams(max_tokens=length))
@@ -85,7 +92,7 @@ def test_an_engine_has_its_first_shape_and_no_other_than_its_own():
         plain.complete(replace(CONFIG, representation="tensor"))
 
 
-@pytest.mark.parametrize("adapter", [Echo, Aborting])
+@pytest.mark.parametrize("adapter", [Echo, Aborting, Queued])
 def test_nothing_more_is_heard_of_an_aborted_request(adapter):
     engine = as_engine(adapter)(CONFIG)
     for index, length in enumerate([4, 9, 2]):

@@ -22,7 +22,7 @@ def toy(tmp_path_factory) -> Repository:
     root = tmp_path_factory.mktemp("their") / "toy"
     repository = Repository(root)
     shutil.copytree(ROOT / "examples" / "toy", root, dirs_exist_ok=True)
-    (root / ".gitignore").write_text("*.egg-info/\nbuild/\n")
+    (root / ".gitignore").write_text("*.egg-info/\nbuild/\n.asv/\nenv/\nresults/\n")
     repository.commit("Begin")
     repository.git("tag", "v0.1.0")
     scheduler = root / "src" / "toy" / "scheduler.py"
@@ -116,3 +116,15 @@ def test_its_tags_are_releases(installed, toy):
     older, newer = (cell["metrics"][METRIC]["median"] for cell in result["cells"])
     assert older < newer
     assert "toy v0.2.0 against v0.1.0" in gcbench(installed, toy, "report", "latest").stdout
+
+
+def test_its_nights_name_the_commit(installed, toy, tmp_path):
+    """By asv's own environments, in which nothing of gcbench is."""
+    asked = ["nightly", "--commits", "HEAD~4..HEAD", "--json", str(tmp_path / "night.json")]
+    command = [str(installed.folder / "bin" / "gcbench"), *asked]
+    done = run(["env", f"HOME={tmp_path}", *command], toy.root)
+    assert done.returncode == 1, done.stderr
+    result = json.loads((tmp_path / "night.json").read_text())
+    (alert,) = result["alerts"]
+    assert [each["subject"] for each in alert["plausible"]] == ["Keep a snapshot"]
+    assert [each["metric"] for each in alert["changes"]] == [METRIC]

@@ -17,6 +17,7 @@ from harness.statistics.mixture import FloatArray
 from harness.tracking.detect.bounds import LATEST_NIGHTS
 from harness.tracking.detect.change import Change, Findings, Rerun
 from harness.tracking.detect.examine import examine
+from harness.tracking.detect.page_past import certain_by_past, gains_of
 from harness.tracking.detect.search import RECENT_NIGHTS
 from harness.tracking.detect.series import Point, PointColumns, Series
 from harness.tracking.detect.shared import LEAST_ROWS, Common, common
@@ -91,7 +92,9 @@ def examine_page(
         for key, each in own.items()
         if not (each.limits_on or reruns.get(key) or resets(each.series))
     }
-    clear = without_a_step(at_once, limits)
+    gains = gains_of(at_once)
+    clear = without_a_step(at_once, gains, limits)
+    past = _limits_by_past(at_once, gains, order, limits)
     machine_steps = {
         place: frozenset(
             commit
@@ -105,13 +108,43 @@ def examine_page(
     for key, (series, limits_on) in own.items():
         look(len(found), len(own))
         findings = clear.get(key) or examine(
-            series, reruns.get(key, ()), resets(series), limits=limits, limits_on=limits_on
+            series,
+            reruns.get(key, ()),
+            resets(series),
+            limits=limits,
+            limits_on={**past(series), **limits_on},
         )
         begun = machine_steps.get((*key[:2], series.unit), frozenset())
         found[key] = replace(
             findings, changes=tuple(_of_machine(each, begun) for each in findings.changes)
         )
     return Page(found, [event for event in events if event.is_recent])
+
+
+def _limits_by_past(
+    all_series: Mapping[SeriesKey, Series],
+    gains: Mapping[SeriesKey, FloatArray],
+    order: Sequence[str],
+    limits: StepLimits,
+) -> Callable[[Series], dict[int, StepLimits]]:
+    """What a step must gain at a series' points, by what the page has shown before."""
+    if not limits.by_own_past:
+        return lambda series: {}
+    rank = {commit: n for n, commit in enumerate(order)}
+
+    def nights(series: Series) -> NDArray[np.int64]:
+        return np.array([rank[commit] for commit in PointColumns.of(series.points).commits], int)
+
+    of_all = {key: nights(all_series[key]) for key in gains}
+    needed = certain_by_past(gains, of_all, len(order), limits.certain)
+
+    def limits_of(series: Series) -> dict[int, StepLimits]:
+        return {
+            point: limits._replace(certain=float(needed[night]))
+            for point, night in enumerate(nights(series).tolist())
+        }
+
+    return limits_of
 
 
 def _of_machine(change: Change, begun: Set[str]) -> Change:

@@ -212,4 +212,4 @@ def _whole_or_not_at_all(folder: Path) -> Iterator[None]:
 
 
 def _wrong_repository(package: str) -> str:
-    return f"give by --repo the checkout whose {package}/ is to be measured"
+    return f"give by --repo the checkout whose {package}/ is to be measured, or another --engine"

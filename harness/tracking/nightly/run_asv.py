@@ -1,5 +1,6 @@
 """asv, asked to measure one commit and to put the results into a folder of its own."""
 
+import os
 import re
 import sys
 from importlib.util import find_spec
@@ -69,11 +70,16 @@ class Asv(NamedTuple):
                 stdout=log,
                 stderr=STDOUT,
                 cwd=self.config.parent,
-                env=marked(self.folder),
+                env=marked(self.folder) | {"PATH": _own_commands()},
             ) as asv,
         ):
             asv.wait()
             return asv.end()
+
+
+def _own_commands() -> str:
+    """The search path, on which benchmarks that call gcbench find at least this one."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
 
 
 def absolute(config: Path) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def absolute(config: Path) -> dict[str, Any]:
 def refuse_without_asv() -> None:
     """Raise ValueError where asv is not installed."""
     if find_spec("asv") is None:
-        raise ValueError("asv is not installed here; run pip install 'gcbench[asv]'")
+        raise ValueError(f"asv is not installed here; run {sys.executable} -m pip install asv")
 
 
 def _last_line(log: Path, like: re.Pattern[str] = re.compile("")) -> str:

@@ -101,6 +101,8 @@ def test_a_key_that_no_header_can_hold_is_refused_unsaid(key):
             "/openai/deployments/m",
         ),
         ("http://h/a/v1/completions?x=y", "h", 80, "/a"),
+        ("http://h/v1/embeddings", "h", 80, ""),
+        ("https://h/openai/embeddings?api-version=1", "h", 443, "/openai"),
     ],
 )
 def test_addresses_are_read(url, host, port, path):
@@ -130,3 +132,20 @@ def test_addresses_are_read(url, host, port, path):
 def test_what_is_no_address_is_refused_in_a_sentence(url):
     with pytest.raises(ValueError, match="give it as http://HOST:PORT"):
         parse_target(url)
+
+
+@pytest.mark.parametrize(
+    ("form", "field"), [("ids", "input"), ("text", "input"), ("chat", "messages")]
+)
+def test_an_embedding_is_asked_for_without_a_word_on_tokens(form, field):
+    target = parse_target("http://h/v1/embeddings")
+    url, _, body = sent(Question("m", prompt_as=form), target=target)
+    assert url == "/v1/embeddings"
+    assert body.keys() == {"model", field}
+    if form == "ids":
+        assert body["input"] == IDS.tolist()
+
+
+def test_an_address_without_v1_is_asked_as_it_stands():
+    target = parse_target("http://h/openai/embeddings")
+    assert sent(Question("m"), target=parse_target(target.url))[0] == "/openai/embeddings"

@@ -126,7 +126,7 @@ def gate(tmp_path, capsys):
         (["main", "--budget", "nan"], ["--budget nan: must be"]),
         (["main", "--budget", "long"], ["--budget", "long"]),
         (["main", "--export", "markdown=/nowhere/x.md"], ["markdown=/nowhere/x.md", "written"]),
-        (["main", "--export", "markdown=-"], ["markdown=-: give FORMAT=FILE"]),
+        (["main", "--export", "markdown=-", "--json", "-"], ["one of them alone"]),
         (["main", "--json", "/nowhere/x.json"], ["--json /nowhere/x.json", "written"]),
         (["main", "--export", "bencher=/"], ["--export bencher=/: Is a directory"]),
         (["main", "--export", "bencher"], ["bencher: give FORMAT=FILE", "pytorch-hud"]),

@@ -71,7 +71,7 @@ def stored(root, name, rows) -> ExperimentResult:
     kept = LoadResult(
         name=name,
         trial=answer(Trial(cell=Cell(workload="w"), schedule_path="", schedule_sha256=""), {}),
-        asked=Asked(url="", model=""),
+        asked=Asked(urls=[], model=""),
         num_requests=0,
         num_attempted=0,
         num_completed=0,

@@ -35,7 +35,7 @@ def run(late_ms, *, late_streams=(), stops=(), clients=1):
     return Observed(
         schedule=schedule([TOKENS] * STREAMS),
         start_ns=10**9,
-        asked=Asked(url="http://h", model="m", client_processes=clients),
+        asked=Asked(urls=["http://h"], model="m", client_processes=clients),
         recording=Recording(
             sent,
             sent,

@@ -345,9 +345,16 @@ class Script:
         if path == "/go":
             self.has_been_let_go.set()
             path = "/health"
+        if path.endswith("/embeddings"):
+            self.bodies.append(json.loads(body))
+            usage = {"prompt_tokens": len(self.bodies[-1]["input"]), "total_tokens": 0}
+            data = [{"object": "embedding", "index": 0, "embedding": [0.5] * 64}]
+            said = json.dumps({"object": "list", "data": data, "usage": usage})
+            writer.write(status(200, said.encode()))
+            return True
         if path.endswith("/completions"):
             return await self.completion(json.loads(body), writer)
-        said = {
+        known = {
             "/health": b"",
             "/v1/models": b'{"data": [{"id": "scripted"}]}',
             "/metrics": self.metrics.replace("{n}", str(len(self.bodies))).encode(),
@@ -358,8 +365,8 @@ class Script:
                     "keys": self.keys,
                 }
             ).encode(),
-        }.get(path)
-        writer.write(status(404) if said is None else status(200, said))
+        }
+        writer.write(status(200, known[path]) if path in known else status(404))
         return True
 
 

@@ -24,7 +24,7 @@ def round_of(folder, here: dict[str, float], there: dict[str, float], **changes:
         over_http=LoadResult(
             name="load",
             trial=msgspec.structs.replace(over_http, **changes),
-            asked=Asked(url="", model=""),
+            asked=Asked(urls=[], model=""),
             num_requests=2,
             num_attempted=2,
             num_completed=2,

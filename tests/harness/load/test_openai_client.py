@@ -27,7 +27,7 @@ def ask(target, count, *, together=True, tokens=3, act=None, timeout_ns=0, room=
     )
     asked = np.full(count, tokens, np.int32)
     loop = uvloop.new_event_loop()
-    client = Client(loop, target, [content] * count, asked, room, timeout_ns)
+    client = Client(loop, [target], [content] * count, asked, room, timeout_ns)
     over = loop.create_future()
     ended = []
 

@@ -56,7 +56,7 @@ def steady(sent, delivered):
     zeros = np.zeros(count, np.int64)
     requests = RequestStamps(zeros, sent_ns, sent_ns, zeros, zeros, zeros, zeros.astype(np.int8))
     recording = Recording(*[zeros] * 9)
-    asked = Asked(url="http://h", model="m")
+    asked = Asked(urls=["http://h"], model="m")
     observed = Observed(schedule([1] * count), asked, 0, recording, responses, [], [], [])
     return steady_rate(observed, requests)
 
@@ -103,6 +103,30 @@ def test_so_many_streams_as_are_busy_at_capacity_are_found(slots, monkeypatch):
     knee = KneeSearch("concurrency", lambda value: point(value, closed(int(value)))).knee(1)
     assert knee.value == pytest.approx(slots, rel=0.05)
     assert knee.capacity == pytest.approx(slots / SERVICE, rel=0.05)
+
+
+def in_steps(streams):
+    """The same of an engine that takes requests between steps: at once only where it is idle."""
+    count = TOKENS + (streams > 1)
+    begun = np.repeat(np.arange(int(SECONDS / STEP_SECONDS / count)), min(streams, SLOTS))
+    begun = begun * count * STEP_SECONDS
+    waits = max(0, streams - SLOTS) * count * STEP_SECONDS / SLOTS
+    delivered = begun[:, None] + STEP_SECONDS * np.arange(1, TOKENS + 1)
+    return steady(np.maximum(begun - waits, 0), delivered)
+
+
+@pytest.mark.parametrize("slots", [12, 16])
+def test_an_idle_server_that_begins_at_once_does_not_move_the_end(slots, monkeypatch):
+    monkeypatch.setitem(globals(), "SLOTS", slots)
+    knee = KneeSearch("concurrency", lambda value: point(value, in_steps(int(value)))).knee(1)
+    assert knee.value == pytest.approx(slots, rel=0.02)
+
+
+@pytest.mark.parametrize(("share", "end"), [(0.74, 16 / 0.74), (0.76, 8 / 0.6)])
+def test_streams_are_as_fast_as_at_the_most_that_are_below_three_quarters(share, end):
+    gave = {8: 60, 16: 100 * share, 32: 100, 64: 100}
+    search = KneeSearch("concurrency", lambda value: point(value, flat(value, gave[value])))
+    assert search.knee(8).value == pytest.approx(end)
 
 
 def flat(sent, gave, half=0.0):
@@ -204,7 +228,7 @@ def test_what_is_said_of_a_sweep_names_the_end_and_draws_it():
     result = SweepResult(
         name="sweep",
         kind_of="rate",
-        asked=Asked(url="http://h", model="m"),
+        asked=Asked(urls=["http://h"], model="m"),
         points=search.points,
         knee=knee,
         kept=(30.0, 31.0),

@@ -77,7 +77,7 @@ def observed(
     num_ids[: len(contradicted)] = 2
     return Observed(
         schedule=made,
-        asked=Asked(url="http://h", model="m"),
+        asked=Asked(urls=["http://h"], model="m"),
         start_ns=10**9,
         recording=Recording(
             sent,

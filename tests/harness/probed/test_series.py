@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness.probed.ended import Ended
+from harness.probed.ended import EndedImages
 from harness.probed.exposition import ProbedMetrics
 from harness.probed.result import GenerationTotals, ProbedProcess
-from harness.probed.series import BOUNDS_SECONDS, SUMS, Series
+from harness.probed.series import BOUNDS_SECONDS, SUMS, CounterSeries
 
 NAMES = st.sampled_from(["app.py", "ForkPoolWorker-1", "ForkPoolWorker-27:3", "Process-9"])
 ROLES = st.sampled_from(["fork", "program"])
@@ -57,7 +57,7 @@ def test_no_counter_goes_back_whoever_comes_and_goes(steps):
 
 
 def test_more_kinds_than_there_is_room_for_are_one():
-    series = Series()
+    series = CounterSeries()
     for number in range(1000):
         place = series.enter(f"job{number}.py", "program", number)
         series.add(place, ONE, NONE)
@@ -78,7 +78,7 @@ def image(pid: int, seconds: float, name: str) -> ProbedProcess:
 def test_the_most_paused_images_are_kept_and_no_figure_is_lost(number):
     random = Random(number)
     seconds = [random.randrange(1000) / 8 for _ in range(number)]
-    ended = Ended()
+    ended = EndedImages()
     for pid, each in enumerate(seconds):
         ended.add(pid, image(pid, each, f"Process-{pid}"))
     kept, folded = [each for _, each in ended.by_number()], ended.folded()

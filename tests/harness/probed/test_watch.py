@@ -15,7 +15,7 @@ import pytest
 
 from gcbench import probe
 from harness.probed.run import probed_environment
-from harness.probed.series import Series
+from harness.probed.series import CounterSeries
 from harness.probed.watch import RingWatch
 
 
@@ -192,7 +192,9 @@ def test_what_ran_before_an_exec_keeps_its_name(folder, tmp_path):
     assert names == ["python -c", "after.py"]
 
 
-def run_watched(folder: Path, script: str, *before: str, series: Series | None = None) -> RingWatch:
+def run_watched(
+    folder: Path, script: str, *before: str, series: CounterSeries | None = None
+) -> RingWatch:
     """All that a script leaves, read at its end; it has ended well."""
     environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
     command = [*before, sys.executable, "-c", script]
@@ -335,7 +337,7 @@ for _ in range(300):
         os._exit(0)
     os.waitpid(pid, 0)
 """
-    series = Series()
+    series = CounterSeries()
     watch = run_watched(folder, script, series=series)
     assert list(folder.iterdir()) == []
     assert sum(each.images for each in watch.processes()) == 301

@@ -131,7 +131,7 @@ RESULTS: list[Result] = [
     HttpResult(rounds=2, cells=[], **ABOUT),
     SweepResult(
         kind_of="rate",
-        asked=Asked(url="http://h", model="m"),
+        asked=Asked(urls=["http://h"], model="m"),
         points=[
             SweepPoint(
                 asked=8,

@@ -84,7 +84,7 @@ BROKEN = "client process 1 was at work 87.0 % of the time, at most 80.0 %"
 VALID = LoadResult(
     name="load-chat",
     trial=TRIAL,
-    asked=Asked(url="http://localhost:8000", model="opt-125m", client_processes=2),
+    asked=Asked(urls=["http://localhost:8000"], model="opt-125m", client_processes=2),
     num_requests=1000,
     num_attempted=1000,
     num_completed=1000,

@@ -11,9 +11,11 @@ from markdown_it import MarkdownIt
 from harness.cli.status import nightly_status
 from harness.render.markdown import report_markdown
 from harness.render.page import report_page
+from harness.report.exports import Exported, exports
 from harness.report.nightly import describe_nightly
 from harness.report.nightly_image import nightly_image
 from harness.report.nightly_words import failed_lines, nightly_headline
+from harness.result.result import NotExportedError
 from harness.tracking.nightly.result import (
     Alert,
     ChangedSeries,
@@ -22,6 +24,7 @@ from harness.tracking.nightly.result import (
     StepPoint,
     Suspect,
 )
+from harness.tracking.triage import load_triage
 
 ONE, OTHER, THIRD = "1c3260f8" * 5, "078ebfa8" * 5, "2d0f94aa" * 5
 FOURTH = "5be91c07" * 5
@@ -311,3 +314,25 @@ def test_the_page_of_a_night_has_a_picture_where_there_is_a_step():
     assert "<h2>All figures" not in html(NIGHTS["quiet"])
     nasty = msgspec.structs.replace(ALERT, subject=NASTY, command=[NASTY])
     assert "<img src=x" not in html(night(alerts=[nasty], command=NASTY))
+
+
+def triage(of: NightlyResult) -> bytes:
+    return exports(NightlyResult)["triage"](Exported(of, describe_nightly(of), ""))
+
+
+def test_entries_that_speak_of_each_regression_go_to_the_end_of_a_triage_file(tmp_path):
+    path = tmp_path / "triage.toml"
+    path.write_text('[[reset]]\nseries = "a*"\ncommit = "abcdef12"\nreason = "hardware"')
+    with path.open("ab") as file:
+        file.write(triage(night(alerts=[KNOWN, ONE_OF_MANY, ALERT])))
+    found = load_triage(path)
+    assert len(found.reset) == 1
+    assert [(each.commit, each.series, each.metric) for each in found.acknowledged] == [
+        (FOURTH[:12], "", ITL.metric),
+        *((OTHER[:12], "", each.metric) for each in (GEN0, ITL, NONE)),
+    ]
+
+
+def test_there_is_no_entry_where_nothing_is_left_to_speak_of():
+    with pytest.raises(NotExportedError, match="no regression is left"):
+        triage(night(alerts=[KNOWN, UNDONE]))

@@ -1,17 +1,27 @@
 """All series of a page together: what they share, what befell the machine, what no step can be."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from asv_writer import Benchmark, write_benchmarks, write_commit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.tracking.detect.bounds import LATEST_NIGHTS, by_night, most_by_night, most_gained
+from dashboards.site import build_site
+from harness.tracking.detect.bounds import (
+    LATEST_NIGHTS,
+    WINDOW,
+    by_night,
+    most_by_night,
+    most_gained,
+)
 from harness.tracking.detect.change import Rerun
 from harness.tracking.detect.examine import examine
 from harness.tracking.detect.page import MachineEvent, examine_page
+from harness.tracking.detect.page_past import FEW_NIGHTS, certain_by_past, gains_of
 from harness.tracking.detect.series import PointColumns, Series
 from harness.tracking.detect.shared import common
 from harness.tracking.detect.weigh import CERTAIN, SUSPECT, StepLimits
@@ -199,7 +209,7 @@ def test_what_is_cleared_at_once_has_no_step_when_it_is_walked_through(seed, siz
     logs += size * (np.arange(NIGHTS) >= rng.integers(8, NIGHTS))
     limits = StepLimits.of_page(1000)
     all_series = keyed(logs)
-    clear = without_a_step(all_series, limits)
+    clear = without_a_step(all_series, gains_of(all_series), limits)
     for key, findings in clear.items():
         walked = examine(all_series[key], limits=limits)
         assert walked.changes == findings.changes == ()
@@ -222,6 +232,55 @@ def test_the_bound_of_a_night_is_the_largest_of_its_places(seed):
     assert (most_by_night(logs, 1e-3) == nights).all()
 
 
+@given(SEEDS, st.integers(1, 8), st.integers(1, 70))
+@examples(30)
+def test_a_step_must_gain_more_than_any_did_on_the_nights_before(seed, series, number):
+    rng = np.random.default_rng(seed)
+    gains = {n: 10 * rng.pareto(2, number) for n in range(series)}
+    nights = dict.fromkeys(gains, np.arange(number))
+    needed = certain_by_past(gains, nights, number, 7.8)
+    changed = set()
+    for night in range(number):
+        before = range(max(0, night - WINDOW), night)
+        left = dict(changed)
+        seen = [gains[n][m] for n in gains for m in before if m < left.get(n, number)]
+        assert needed[night] == max([7.8, *seen])
+        changed |= {
+            (n, night)
+            for n in gains
+            if night >= FEW_NIGHTS and n not in left and gains[n][night] >= needed[night]
+        }
+
+
+def test_the_gains_of_a_series_are_those_of_its_own_nights():
+    late = {"late": np.array([9.0, 30.0])}
+    needed = certain_by_past(late, {"late": np.array([3, 5])}, 8, 7.8)
+    assert needed.tolist() == [7.8, 7.8, 7.8, 7.8, 9.0, 9.0, 30.0, 30.0]
+
+
+@pytest.mark.parametrize(("night", "needed"), [(15, 20.0), (16, 7.8)])
+def test_a_step_that_was_certain_is_no_past_once_there_is_one(night, needed):
+    gain = np.zeros(30)
+    gain[night] = 20.0
+    found = certain_by_past({"one": gain}, {"one": np.arange(30)}, 30, 7.8)
+    assert found[night + 1] == needed
+
+
+@pytest.mark.slow
+def test_a_page_names_nobody_more_than_once_in_thirty_nights_whatever_its_noise():
+    """As of shared runners: now and then a series is a tenth slower for five nights."""
+    false, pages = 0, 8
+    for seed in range(pages):
+        rng = np.random.default_rng([seed, 7])
+        logs, begins = noise(seed, 60, 0.02), rng.random((60, NIGHTS)) < 0.002
+        for after in range(5):
+            logs[:, after:] += 0.1 * begins[:, : NIGHTS - after]
+        found = page_of(keyed(logs)).findings.values()
+        alerts = {each.found for of in found for each in of.changes if each.is_alert}
+        false += sum(night >= NIGHTS - 30 for night in alerts)
+    assert false <= pages
+
+
 def test_a_night_such_as_there_were_before_gains_little():
     row = np.zeros(NIGHTS)
     row[::4] = 0.1
@@ -242,3 +301,22 @@ def test_columns_are_the_points_they_were_made_of():
     assert list(columns)[:2] == list(points[:2])
     assert math.isnan(columns[2].value)
     assert list(columns[:1]) == list(points[:1])
+
+
+def test_what_befell_the_machine_stands_on_the_overview(tmp_path):
+    rng = np.random.default_rng(1)
+    all_ = [
+        Benchmark(f"suite{n}.track_it", attributes={"unit": "s", "direction": "lower"})
+        for n in range(12)
+    ]
+    write_benchmarks(tmp_path / "results", all_)
+    for night in range(30):
+        slow = 1.06 if night >= 25 else 1.0
+        figures = [(each, [slow * float(np.exp(0.01 * rng.standard_normal()))]) for each in all_]
+        write_commit(tmp_path / "results", f"{night:08x}{0:032x}", 20000 + night, figures)
+    build_site(tmp_path / "results", tmp_path / "site", repository=tmp_path)
+    page = (tmp_path / "site" / "index.html").read_text()
+    said = re.search(
+        r"<li>Machine event: 12 benchmarks in s on box are \+[56]\.\d % together", page
+    )
+    assert said is not None

@@ -1,0 +1,1 @@
+"""What asv tracks of the toy engine."""
