@@ -6,12 +6,13 @@ wrong in it, the program runs as if it were not there.
 
 A ring is a file of shared memory: `HEADER` words of 64 bits, the last of them text, and then
 `CAPACITY` records of `RECORD` words: start and duration on CLOCK_MONOTONIC and the CPU time of the
-collecting thread, all in nanoseconds, the generation, and the number of objects freed. A ring names
-its process, and only that one writes to it, but for `READ`, the number of records that the reader
-has taken: a process finds at its first collection that it is another, however it was forked, and
-makes a ring of its own. A collection that finds the ring full is added up in words of the header,
-so no count is ever wrong. One that found no callbacks, since the program has emptied the list, is
-told at exit by `gc.get_stats`.
+collecting thread, all in nanoseconds, the generation, and the number of objects freed. A ring says
+once which process image it is of, and only that one writes to it, but for `READ`, the number of
+records that the reader has taken. C code forks without a word, so each collection asks whether the
+ring is still its own. A fork makes one at its first collection: one that collects nothing costs
+nothing. A collection that finds the ring full is added up in words of the header, so no count is
+ever wrong. One that found no callbacks, since the program has emptied the list, is told at exit by
+`gc.get_stats`.
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ PROBE_VARIABLE = "GCBENCH_PROBE"
 """Names the folder of rings. Without it nothing is done."""
 OLDEST_PYTHON = (3, 8)
 
-MAGIC = 0x6763_7072_6F62_0002  # "gcprob" and the version of this format
+MAGIC = 0x6763_7072_6F62_0003  # "gcprob" and the version of this format
 HEADER, CAPACITY, RECORD = 512, 4096, 5
 SIZE = 8 * (HEADER + CAPACITY * RECORD)
 
-VERSION, WRITTEN, READ, PID, FORKED_FROM = range(5)
+VERSION, WRITTEN, READ, FORKED_FROM = range(4)
+IMAGE = 4
+"""Of the image, what each exec, fork and reuse of a PID makes another: PID namespace, PID in it,
+moment of its start and place of its stack, the last two as in `/proc/self/stat`, 0 for unknown."""
 LOST, LOST_NS, LOST_LONGEST_NS, LOST_CPU_NS, LOST_COLLECTED = range(8, 23, 3)
 """Of collections that found no room, one word for each generation."""
 SEEN, UNSEEN = 23, 26
@@ -70,8 +74,8 @@ def _record_into(folder: str) -> None:  # noqa: PLR0915 -- its functions share c
     # A mapping that is let go would close its descriptor, whose number may by then be another's.
     kept: list[Any] = []
     words: Any = None
-    owner, written, began, cpu_began, name = 0, 0, 0, 0, ""
-    before = [0, 0, 0]
+    owner, parent, written, began, cpu_began, name = 0, 0, 0, 0, 0, ""
+    before = counts()
 
     def begin(phase: str, _: Any) -> None:
         nonlocal began, cpu_began
@@ -119,24 +123,34 @@ def _record_into(folder: str) -> None:  # noqa: PLR0915 -- its functions share c
                 write(words, NAME, PYTHON, name)
 
     def renew(collecting: int = -1) -> None:
-        """A ring for this process, unless it has one. ``collecting``: its generation, in one."""
-        nonlocal words, owner, written, name, before
-        if getpid() == owner:
-            return
+        """A ring for this process. ``collecting``: its generation, in a collection."""
+        nonlocal words, owner, written, name
         was_enabled = is_enabled()
         disable()  # a collection would find the ring of another process, or none
         try:
-            words, parent, owner, written, name = None, owner, getpid(), 0, ""
+            if owner:
+                forked()
+                if collecting >= 0:
+                    before[collecting] -= 1
+            words, owner, written, name = None, getpid(), 0, ""
             words = new_ring(folder, parent)
             kept.append(words)
-            before = counts()
-            if collecting >= 0:
-                before[collecting] -= 1
         finally:
             if was_enabled:
                 enable()
 
+    def forked() -> None:
+        """This is another process by now, even one with the same PID in another namespace."""
+        nonlocal words, owner, parent, before
+        was_enabled = is_enabled()
+        disable()
+        words, parent, owner, before = None, owner or parent, 0, counts()
+        if was_enabled:
+            enable()
+
     def tell_unseen() -> None:
+        if not owner and counts() != before:
+            renew()
         if words is not None and getpid() == owner:
             for generation, ran in enumerate(counts()):
                 seen = before[generation] + words[SEEN + generation]
@@ -147,7 +161,7 @@ def _record_into(folder: str) -> None:  # noqa: PLR0915 -- its functions share c
         return
     callbacks.insert(0, end)
     callbacks.append(begin)
-    os.register_at_fork(after_in_child=renew)
+    os.register_at_fork(after_in_child=forked)
     atexit.register(tell_unseen)
 
 
@@ -203,12 +217,26 @@ def _made(path: str, forked_from: int) -> Any:
     finally:
         os.close(descriptor)
     words = memoryview(ring).cast("q")
-    words[VERSION], words[PID], words[FORKED_FROM] = MAGIC, os.getpid(), forked_from
+    words[VERSION], words[FORKED_FROM] = MAGIC, forked_from
+    for at, word in enumerate(_image(), IMAGE):
+        words[at] = word
     _write(words, PYTHON, COMMAND, sys.version.split()[0])
     command = getattr(sys, "orig_argv", [sys.executable or ""])
     _write(words, COMMAND, TEXT_END, "\0".join(command))
     os.rename(path, path + ".ring")  # noqa: PTH104
     return words
+
+
+def _image() -> tuple[int, int, int, int]:
+    namespace, started, stack = 0, 0, 0
+    try:
+        namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+        with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+        started, stack = int(fields[19]), int(fields[25])
+    except (OSError, ValueError, IndexError):  # there may be no /proc, or no descriptor
+        pass
+    return namespace, os.getpid(), started, stack
 
 
 def _write(words: Any, at: int, end: int, text: str) -> None:

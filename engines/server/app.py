@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,11 +23,13 @@ from engines.server.openapi import Route, document
 from engines.server.prompts import Prompts
 from engines.server.request_bodies import Body, DetokenizeBody, TokenizeBody, decode
 from engines.server.responses import ApiAnswer, ModelCard, Models, Text, Tokens, Version
-from engines.server.settings import ServerSettings
+from engines.server.settings import ServerSettings, is_loopback
 from engines.server.tokenizer import TextTokenizer, conversation
 
 _BODY_SECONDS = 30.0
 _JSON = "application/json"
+_PORT = re.compile(r":\d*$")
+"""At the end of a Host header; an IPv6 address is in brackets there."""
 _OPEN_TO_ALL = frozenset({"/health", "/ping"})
 
 try:
@@ -61,7 +64,8 @@ class App:
     def application(self) -> web.Application:
         """For aiohttp to serve."""
         application = web.Application(
-            middlewares=[errors_as_json, self._with_key], client_max_size=self._settings.max_body
+            middlewares=[errors_as_json, self._from_here, self._with_key],
+            client_max_size=self._settings.max_body,
         )
         routes = self._routes()
         description = document(routes, _VERSION)
@@ -98,6 +102,18 @@ class App:
             Route("POST", "/detokenize", self._detokenize, DetokenizeBody, {_JSON: Text}),
             Route("GET", "/metrics", self._metrics_text, None, {"text/plain": str}),
         ]
+
+    @web.middleware
+    async def _from_here(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Without a key only this machine may ask: not a page of another, by a name of its own
+        that leads here.
+        """
+        name = _PORT.sub("", request.headers.get("Host", "localhost"))
+        if not self._settings.api_key and not is_loopback(name.strip("[]")):
+            raise ApiError(
+                421, f"this server is not {name!r}; ask for it by the address that it says"
+            )
+        return await handler(request)
 
     @web.middleware
     async def _with_key(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,5 +1,6 @@
 """``gcbench probe``: which process of any Python program the collector stops."""
 
+import resource
 import shlex
 import sys
 import time
@@ -79,7 +80,7 @@ def probe(
         raise ValueError("--log -: name a file")
     checked(log_path, "--log")
     boot = boot_id()
-    began_ns = time.monotonic_ns()
+    began_ns, own_cpu_began = time.monotonic_ns(), time.process_time()
     line = _Line(began_ns, 0.0 if how.quiet else every)
     with (
         CollectionLog(Path(log_path), boot) if log_path else nullcontext() as log,
@@ -88,23 +89,22 @@ def probe(
     ):
 
         def watching(root: psutil.Process) -> RingWatch:
-            watch = RingWatch(folder, root, command, *([log.record] if log else []))
-            if metrics:
-                metrics.watch = watch
-            return watch
+            record = log.record if log else lambda *_: None
+            return RingWatch(folder, root, command, record, metrics.series if metrics else None)
 
         def look(watch: RingWatch) -> None:
             if log:
-                log.has_read(watch.processes)
+                log.has_read(watch.lost)
             line.look(watch)
 
         status, watch = run_probed(command, folder, watching, look)
+        own_cpu_seconds = time.process_time() - own_cpu_began
         wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
         code = status if status >= 0 else 128 - status
         try:
             left = watch.finish()
             if log:
-                log.has_read(watch.processes, is_end=True)
+                log.has_read(watch.lost, is_end=True)
             result = ProbeResult(
                 name=shlex.join(command),
                 command=command_line(),
@@ -113,8 +113,10 @@ def probe(
                 began_ns=began_ns,
                 wall_seconds=wall_seconds,
                 boot_id=boot,
-                processes=[each.described() for each in watch.processes],
+                processes=watch.processes(),
                 not_probed=watch.not_probed(),
+                own_cpu_seconds=own_cpu_seconds,
+                own_peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
                 notes=[*_notes(left, log.failure if log else ""), *watch.notes],
             )
             code = code or (ExitCode.MEASURED if result.processes else ExitCode.NOT_MEASURED)
@@ -145,7 +147,7 @@ class _Line:
         if self._every and now >= self._next:
             self._next = now + self._every  # not one for each that was due while all stood still
             seconds = (time.monotonic_ns() - self._began_ns) / 1e9
-            say(progress_line([each.described() for each in watch.processes], seconds))
+            say(progress_line(watch.processes(), seconds))
 
 
 @contextmanager

@@ -11,26 +11,27 @@ from engines.openai.target import Target
 from harness import format as fmt
 from harness.load.observed import Observed
 from harness.machine.boot import boot_id
-from harness.probed.read_log import Collections, read_log
+from harness.probed.read_log import Collections, LogReader
 
 _STALE_SECONDS = 5.0
 _WAIT_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 
 
-def check_log(path: Path, target: Target) -> None:
+def check_log(log: LogReader, target: Target) -> None:
     """Refuse before a run what could not be joined with it after it.
 
     Raises StoreError where it is no log, ValueError where it is of another boot or its program has
     ended, or where the server is on another host: nothing compares the clocks of two.
     """
-    _check_boot(path, read_log(path), boot_id())
+    path, found = log.path, log.read()
+    _check_boot(path, found, boot_id())
     if not _is_here(target.host):
         raise ValueError(
             f"--probe {path}: {target.host} is not an address of this machine, and moments of two "
             "machines cannot be compared; run gcbench load on the server's, or leave --probe out"
         )
-    silent = (time.monotonic_ns() - read_log(path).read_ns) / 1e9
+    silent = (time.monotonic_ns() - found.read_ns) / 1e9
     if silent > _STALE_SECONDS:
         raise ValueError(
             f"--probe {path}: nothing has been written for {fmt.seconds(silent)}, so its program "
@@ -38,7 +39,7 @@ def check_log(path: Path, target: Target) -> None:
         )
 
 
-def collections_of(path: Path, observed: Observed) -> tuple[Collections, list[str]]:
+def collections_of(log: LogReader, observed: Observed) -> tuple[Collections, list[str]]:
     """The log, once it reaches the run's end, and what it lacks.
 
     Raises StoreError, and ValueError where it is of another boot.
@@ -46,8 +47,8 @@ def collections_of(path: Path, observed: Observed) -> tuple[Collections, list[st
     end_ns = max(int(observed.recording.ended_ns.max(initial=0)), observed.start_ns)
     deadline = time.monotonic() + _WAIT_SECONDS
     while True:
-        found = read_log(path)
-        _check_boot(path, found, observed.boot_id)
+        found = log.read()
+        _check_boot(log.path, found, observed.boot_id)
         missing = (end_ns - found.read_ns) / 1e9
         is_over = time.monotonic_ns() - found.read_ns > _STALE_SECONDS * 1e9
         if missing <= 0 or is_over or time.monotonic() > deadline:

@@ -7,7 +7,6 @@ other line is a collection of the process with that ``pid``.
 """
 
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +16,7 @@ import msgspec
 
 from engines.protocol import Int64Array
 from harness.files import StoreError, writing
-from harness.probed.watch import Watched
+from harness.probed.watched import Watched
 
 PROBE_SCHEMA = "gcbench.collections/1"
 _SAY_READ_NS = 250_000_000
@@ -60,14 +59,13 @@ class CollectionLog:
         except StoreError as error:
             self.failure = str(error)
 
-    def has_read(self, processes: Sequence[Watched], *, is_end: bool = False) -> None:
+    def has_read(self, lost: int, *, is_end: bool = False) -> None:
         """Rings have been read. Of what came since the reading before, some may be missing."""
         now, read_ns = time.monotonic_ns(), self._read_ns
         self._read_ns = now
         if self.failure or (now - self._said_ns < _SAY_READ_NS and not is_end):
             return
         self._said_ns = now
-        lost = sum(int(each.ring.lost().collections.sum()) for each in processes)
         try:
             self._say({"read_ns": now if is_end else read_ns, "lost": lost})
             self._flush()
@@ -75,13 +73,12 @@ class CollectionLog:
             self.failure = str(error)
 
     def _record(self, watched: Watched, records: Int64Array) -> None:
-        ring = watched.ring
-        if self._names.get(ring.pid) != watched.name:
-            self._names[ring.pid] = watched.name
-            self._say({"pid": ring.pid, "name": watched.name, "role": watched.role})
+        if self._names.get(watched.pid) != watched.name:
+            self._names[watched.pid] = watched.name
+            self._say({"pid": watched.pid, "name": watched.name, "role": watched.role})
         names = ("start_ns", "duration_ns", "cpu_ns", "generation", "collected")
         for values in records.tolist():
-            self._say({"pid": ring.pid, **dict(zip(names, values, strict=True))})
+            self._say({"pid": watched.pid, **dict(zip(names, values, strict=True))})
         self._flush()
 
     def _say(self, line: dict[str, object]) -> None:

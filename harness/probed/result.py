@@ -22,8 +22,15 @@ class GenerationTotals(msgspec.Struct, frozen=True):
     unseen: int = 0
 
 
+_ADDED = ("collections", "pause_seconds", "cpu_seconds", "objects_freed", "lost", "unseen")
+
+
 class ProbedProcess(msgspec.Struct, frozen=True):
-    """One process; what it was before an exec is another. ``role``: how it came to be."""
+    """One image of a process; what it was before an exec is another. ``role``: how it came to be.
+
+    ``pid``: as gcbench sees it, 0 where it ended in another PID namespace before it was found.
+    ``images``: how many are added up here, with a PID of 0 if several.
+    """
 
     pid: int
     name: str
@@ -32,6 +39,20 @@ class ProbedProcess(msgspec.Struct, frozen=True):
     command: list[str]
     python: str
     generations: list[GenerationTotals]
+    images: int = 1
+
+    def plus(self, other: "ProbedProcess") -> "ProbedProcess":
+        """Both added up, under the name and role of this one."""
+        generations = [
+            GenerationTotals(
+                generation=a.generation,
+                longest_pause_seconds=max(a.longest_pause_seconds, b.longest_pause_seconds),
+                **{field: getattr(a, field) + getattr(b, field) for field in _ADDED},
+            )
+            for a, b in zip(self.generations, other.generations, strict=True)
+        ]
+        images = self.images + other.images
+        return ProbedProcess(0, self.name, self.role, 0, [], self.python, generations, images)
 
     @property
     def collections(self) -> int:
@@ -61,7 +82,7 @@ class ProbeResult(Result, frozen=True, kw_only=True, tag="probe"):
     """Collections and pauses of each process that a command has started.
 
     ``name``: the command. Moments are of CLOCK_MONOTONIC of the boot that ``boot_id`` names.
-    ``status``: the command's, of a signal negative.
+    ``status``: the command's, of a signal negative. ``own_*``: what watching took, by gcbench.
     """
 
     status: int
@@ -70,3 +91,5 @@ class ProbeResult(Result, frozen=True, kw_only=True, tag="probe"):
     boot_id: str
     processes: list[ProbedProcess]
     not_probed: list[NotProbed]
+    own_cpu_seconds: float | None = None
+    own_peak_bytes: int | None = None

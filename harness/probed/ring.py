@@ -8,6 +8,7 @@ import numpy as np
 
 from engines.protocol import Int64Array
 from gcbench import probe
+from harness.probed.image import Image
 from harness.probed.shared_file import SharedFile
 
 GENERATIONS = 3
@@ -40,7 +41,7 @@ class Ring:
         if self._words[probe.VERSION] != probe.MAGIC:
             raise ValueError("its gcbench is of another version; install this one there")
         self._seen = self._taken = 0
-        self.pid = int(self._words[probe.PID])
+        self.image = Image(*self._words[probe.IMAGE : probe.IMAGE + len(Image._fields)].tolist())
         self.forked_from = int(self._words[probe.FORKED_FROM])
         self.python = self._text(probe.PYTHON, probe.COMMAND)
         self.command = self._text(probe.COMMAND, probe.TEXT_END).split("\0")

@@ -46,7 +46,7 @@ def run_probed(
         pid = _spawned(command, probed_environment(folder, os.environ), before)
         watch = watching(psutil.Process(pid))
         _look(watch, look)
-        while (status := _status(pid)) is None:
+        while (status := _reaped(pid)) is None:
             came = signal.sigtimedwait(FORWARDED, POLL_SECONDS)
             if came and came.si_code <= 0:  # above: from the kernel, so from the terminal
                 with suppress(OSError):  # it has ended, or runs as another user
@@ -80,6 +80,13 @@ def _spawned(command: Sequence[str], environment: Mapping[str, str], mask: set[i
         ) from error
 
 
-def _status(pid: int) -> int | None:
-    ended, status = os.waitpid(pid, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if ended else None
+def _reaped(pid: int) -> int | None:
+    """Its status once it has ended. As PID 1 and as a subreaper this one has others' orphans, too,
+    which nobody else waits for.
+    """
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended == pid:
+            return os.waitstatus_to_exitcode(status)
+        if not ended:
+            return None

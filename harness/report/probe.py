@@ -16,7 +16,7 @@ def describe_probe(result: ProbeResult) -> Report:
         name=result.name,
         answer=answer,
         tables=_tables(result),
-        sentences=more,
+        sentences=[*more, *_own_cost(result)],
         lists=[Listing("What was missed", _notes(result), is_bad=True)],
     )
 
@@ -27,7 +27,7 @@ def _answer(result: ProbeResult) -> list[str]:
     if not paused:
         was = "was seen in" if any(each.unseen for each in result.processes) else "in"
         return [
-            f"No collection {was} {_processes(len(result.processes))} in "
+            f"No collection {was} {_processes(_images(result.processes))} in "
             f"{fmt.seconds(result.wall_seconds)}."
         ]
     most = max(paused, key=lambda each: each.pause_seconds)
@@ -38,7 +38,7 @@ def _answer(result: ProbeResult) -> list[str]:
     )
     return [
         f"The collector ran {fmt.count(sum(each.collections for each in paused))} times in "
-        f"{_processes(len(paused))} in {fmt.seconds(result.wall_seconds)}.",
+        f"{_processes(_images(paused))} in {fmt.seconds(result.wall_seconds)}.",
         f"It stopped {_named(most)} longest altogether: {fmt.seconds(most.pause_seconds)}, "
         f"{fmt.percent(most.pause_seconds / result.wall_seconds)} of the time.",
         f"The longest pause was {fmt.seconds(longest)}: generation {generation} of "
@@ -46,11 +46,21 @@ def _answer(result: ProbeResult) -> list[str]:
     ]
 
 
+def _own_cost(result: ProbeResult) -> list[str]:
+    """What watching took; a result of before lacks it."""
+    if result.own_cpu_seconds is None or result.own_peak_bytes is None:
+        return []
+    share = fmt.percent(result.own_cpu_seconds / result.wall_seconds)
+    return [
+        f"gcbench itself took {share} of a core and at most {result.own_peak_bytes / 1e6:,.0f} MB."
+    ]
+
+
 def _tables(result: ProbeResult) -> list[PlainTable]:
     """Collections by process and generation, those that were paused longest first."""
     ranked = sorted(result.processes, key=lambda each: -each.pause_seconds)
     shown = [each for each in ranked if each.collections][:_MOST_PROCESSES]
-    left_out = len(result.processes) - len(shown)
+    left_out = _images(result.processes) - _images(shown)
     if not shown:
         return []
     return [
@@ -93,8 +103,9 @@ def progress_line(processes: list[ProbedProcess], seconds: float) -> str:
     )
     pause = sum(each.pause_seconds for each in processes)
     return (
-        f"{fmt.seconds(seconds)}: {_processes(len(processes))}, {fmt.count(count)} collections, "
-        f"paused {fmt.seconds(pause)}, longest {fmt.seconds(longest)}"
+        f"{fmt.seconds(seconds)}: {_processes(_images(processes))}, "
+        f"{fmt.count(count)} collections, paused {fmt.seconds(pause)}, "
+        f"longest {fmt.seconds(longest)}"
     )
 
 
@@ -105,7 +116,7 @@ def _rows(process: ProbedProcess, wall_seconds: float) -> list[Row]:
             on_a_core = min(1.0, each.cpu_seconds / each.pause_seconds)  # its stamps are wider
             rows.append(
                 (
-                    *(("", "") if rows else (process.name, str(process.pid))),
+                    *(("", "") if rows else (process.name, _who(process))),
                     str(each.generation),
                     fmt.count(each.collections),
                     fmt.seconds(each.pause_seconds),
@@ -129,7 +140,18 @@ def _unseen(process: ProbedProcess) -> str:
 
 
 def _named(process: ProbedProcess) -> str:
-    return f"{process.name} ({process.pid})"
+    return f"{process.name} ({_who(process)})"
+
+
+def _who(process: ProbedProcess) -> str:
+    """Its PID, or how many are added up."""
+    if process.images > 1:
+        return f"{fmt.count(process.images)} of them"
+    return str(process.pid) if process.pid else "unknown"
+
+
+def _images(processes: list[ProbedProcess]) -> int:
+    return sum(each.images for each in processes)
 
 
 def _processes(number: int) -> str:

@@ -23,7 +23,7 @@ from harness.load.run import check, observe
 from harness.load.task import Asked
 from harness.load.token_counts import with_tokenizer
 from harness.machine.scratch import scratch_folder
-from harness.probed.read_log import Collections
+from harness.probed.read_log import Collections, LogReader
 from harness.verbs.caller import Caller
 from harness.verbs.load_request import LoadRequest
 from harness.verbs.load_store import store_run
@@ -61,16 +61,17 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
         request.max_error_rate,
         parse_objectives(request.goodput) if request.goodput else {},
     )
+    log = LogReader(request.probe) if request.probe is not None else None
     if request.replay is not None:
         observed, workload, seed = load_log(request.replay)
     else:
-        observed, workload, seed = _observe(request, caller, api_key), *_named(request)
+        observed, workload, seed = _observe(request, caller, log, api_key), *_named(request)
     if request.tokenizer:
         counted = with_tokenizer(observed.responses, request.tokenizer)
         observed = observed._replace(responses=counted)
     result, collections, slow = measure(observed, workload, seed, wanted), None, None
-    if request.probe is not None:
-        collections, notes = collections_of(request.probe, observed)
+    if log is not None:
+        collections, notes = collections_of(log, observed)
         found, slow = attribute(observed, collections)
         notes = [*result.notes, *notes]
         result = msgspec.structs.replace(result, attribution=found, notes=notes)
@@ -81,7 +82,7 @@ def ask_server(request: LoadRequest, caller: Caller, api_key: str = "") -> Loade
     return Loaded(result, observed, collections, slow)
 
 
-def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
+def _observe(request: LoadRequest, caller: Caller, log: LogReader | None, api_key: str) -> Observed:
     targets = [
         parse_target(url, request.ca_file, insecure=request.insecure) for url in request.urls
     ]
@@ -114,8 +115,8 @@ def _observe(request: LoadRequest, caller: Caller, api_key: str) -> Observed:
     check(schedule, asked)
     models = [_model(target, request, api_key) for target in targets]
     asked = msgspec.structs.replace(asked, model=models[0])
-    if request.probe is not None:
-        check_log(request.probe, targets[0])  # of a server that is there by now
+    if log is not None:
+        check_log(log, targets[0])  # of a server that is there by now
     for target in targets if request.num_warmups else []:
         found = look_ahead(target, asked, schedule, api_key)
         for line in preflight_lines(found, asked, schedule):

@@ -23,7 +23,7 @@ def served() -> set[str]:
     """Names of all series."""
     text = generate_latest(ProbedMetrics().registry()).decode()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
-    parts = {"counter": ("",), "histogram": ("_bucket", "_count", "_sum")}
+    parts = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
     return {f"{name}{part}" for name, kind in kinds.items() for part in parts[kind]}
 
 

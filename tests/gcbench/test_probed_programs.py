@@ -224,7 +224,7 @@ os.write(1, b'[%d, %d]' % (os.getpid(), pid))
 os._exit(0)
 """
     parent, child = said(script, rings)
-    by_pid = {ring.pid: ring for ring in read(rings)}
+    by_pid = {ring.image.pid: ring for ring in read(rings)}
     assert by_pid.keys() == {parent, child}
     assert by_pid[child].forked_from == parent
     assert counts(by_pid[child]) == [0, 1, 0]
@@ -235,7 +235,8 @@ def test_an_exec_has_a_ring_of_its_own(rings):
     script = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'print([1])'])"
     said(script, rings)
     first, second = read(rings)
-    assert first.pid == second.pid
+    assert first.image[:3] == second.image[:3]
+    assert first.image.stack != second.image.stack
     assert second.command[-1] == "print([1])"
 
 
@@ -362,7 +363,7 @@ os._exit(0)
     (child_pid, _, *of_child), (pid, began, *of_parent) = map(json.loads, out.splitlines())
     records = [each for some in taken for each in some if each[START_NS] >= began]
     assert [sum(each[GENERATION] == g for each in records) for g in range(3)] == of_parent
-    by_pid = {ring.pid: ring for ring in read(rings)}
+    by_pid = {ring.image.pid: ring for ring in read(rings)}
     assert by_pid.keys() == {pid, child_pid}
     assert by_pid[child_pid].forked_from == pid
     assert counts(by_pid[child_pid]) == of_child
@@ -395,7 +396,7 @@ os._exit(0)
     done = run(script, rings, site=None)
     assert (done.returncode, done.stderr) == (0, "")
     told = {pid: (began, own) for pid, began, *own in map(json.loads, done.stdout.splitlines())}
-    by_pid = {ring.pid: ring for ring in read(rings)}
+    by_pid = {ring.image.pid: ring for ring in read(rings)}
     assert len(told) == 2**8
     assert told.keys() == by_pid.keys()
     for pid, (began, own) in told.items():
@@ -447,7 +448,7 @@ tell(since)
 """
     done = run(script, rings, site=None)
     pid, _, *own = json.loads(done.stdout)
-    (ring,) = [each for each in read(rings) if each.pid == pid]
+    (ring,) = [each for each in read(rings) if each.image.pid == pid]
     assert ring.unseen().tolist() == own == [0, 13, 1]
     assert sum(counts(ring)) >= 1
 

@@ -47,7 +47,7 @@ def test_a_client_that_leaves_before_the_core_has_answered_harms_nobody(served):
     async def leave() -> None:
         _, writer = await begin(served, ENDLESS)
         for _ in range(100):
-            _, asking = await raw(served, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            _, asking = await raw(served, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
             asking.transport.abort()
         writer.close()
         await until_idle(served)

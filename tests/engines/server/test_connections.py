@@ -12,7 +12,7 @@ from served import NULL, Served, raw, serving
 
 from engines.server.connections import raised_descriptor_limit
 
-HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @contextmanager

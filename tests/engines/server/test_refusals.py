@@ -199,6 +199,38 @@ def test_a_body_must_say_that_it_is_json(served):
     assert "application/json" in answer.error["message"]
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8000", 200),
+        ("127.0.0.2", 200),
+        ("[::1]:1", 200),
+        ("", 421),
+        ("example.com", 421),
+        ("example.com:8000", 421),
+        ("127.0.0.1.example.com", 421),
+        ("10.0.0.1", 421),
+    ],
+)
+def test_a_page_of_another_name_that_leads_here_is_refused(served, host, status):
+    for method, path in (("GET", "/v1/models"), ("POST", "/v1/completions")):
+        answer = served.ask(method, path, {"prompt": [1]}, JSON | {"Host": host})
+        assert answer.status == status
+        assert status == 200 or "ask for it by the address" in answer.error["message"]
+
+
+def test_a_client_that_names_no_host_is_served(served):
+    """As HTTP/1.0 has it; no browser speaks it."""
+
+    async def ask() -> bytes:
+        reader, writer = await raw(served, b"GET /v1/models HTTP/1.0\r\n\r\n")
+        data = await reader.read()
+        writer.close()
+        return data
+
+    assert b" 200 " in asyncio.run(ask()).splitlines()[0]
+
+
 def test_a_large_body_is_refused(served):
     answer = served.complete(prompt="x" * 100_000)
     assert (answer.status, answer.error["message"]) == (413, "the body is larger than 100000 bytes")
@@ -217,7 +249,7 @@ def test_a_body_that_is_not_what_its_headers_say_is_refused_and_nothing_is_said(
                 assert (
                     f"can not decode content-encoding: {encoding}" in answer.body.decode().lower()
                 )
-            head = f"POST /ping HTTP/1.1\r\nHost: x\r\nContent-Encoding: {encoding}\r\n"
+            head = f"POST /ping HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: {encoding}\r\n"
             assert asyncio.run(both_halves(served, f"{head}Content-Length: 9\r\n\r\n".encode()))
         assert lives(served)
         assert served.end()[::2] == (0, "")
@@ -236,14 +268,14 @@ async def both_halves(served: Served, head: bytes) -> bytes:
 @pytest.mark.parametrize(
     "head",
     [
-        b"GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 4_000_000 + b"\r\n\r\n",
-        b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"X-A: a\r\n" * 99_999 + b"\r\n",
-        b"GET /" + b"a" * 4_000_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 4_000_000 + b"\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: a\r\n" * 99_999 + b"\r\n",
+        b"GET /" + b"a" * 4_000_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 100,
         b"\r\n" * 1000,
-        b"BREW /health HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"BREW /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /ping HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
     ids=[
         "long header",

@@ -356,7 +356,7 @@ def test_prometheus_reads_collections_and_pauses_while_the_program_runs(tmp_path
             of_openmetrics = answer.read().decode()
         process.communicate("\n")
     (server,) = json.loads((tmp_path / "result.json").read_text())["processes"]
-    of_process = {"process": "program.py", "pid": str(server["pid"])}
+    of_process = {"process": "program.py", "role": "command", "number": "0"}
 
     def read(families: Iterable[Any]) -> dict[tuple[Any, ...], float]:
         return {
@@ -550,3 +550,27 @@ def test_a_program_that_empties_the_callbacks_is_told_by_its_statistics(tmp_path
     assert "collected 13 times more" in " ".join(done.stderr.split())
     (only,) = json.loads((tmp_path / "result.json").read_text())["processes"]
     assert [each["unseen"] for each in only["generations"]] == [0, 13, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a PID namespace")
+def test_as_the_first_process_of_a_container_it_waits_for_orphans(tmp_path):
+    """The program ends once nothing is left that nobody has waited for."""
+    program = """
+import gc, os, pathlib
+for _ in range(5):
+    if not (pid := os.fork()):
+        os.fork()  # whose parent ends
+        os._exit(0)
+    os.waitpid(pid, 0)
+def stats():
+    for each in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        yield each.read_text().rpartition(")")[2].split()[:2]
+while [1 for state, parent in stats() if parent == "1"] != [1]:
+    pass
+raise SystemExit(7)
+"""
+    before = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    with started(["--quiet"], tmp_path, PYTHON, "-c", program, before=before) as process:
+        process.communicate()
+    assert process.returncode == 7

@@ -2,6 +2,7 @@
 
 import json
 import time
+import tracemalloc
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from harness.files import StoreError
 from harness.load.probed_server import check_log
 from harness.load.result import LoadResult
 from harness.machine.boot import boot_id
-from harness.probed.read_log import read_log
+from harness.probed.read_log import LogReader
 
 HERE = Target("127.0.0.1", 8000)
 
@@ -40,26 +41,47 @@ def test_a_log_is_read_as_far_as_it_goes(tmp_path):
     path = log(tmp_path, {"pid": 5, "name": "core", "role": "fork"}, collection, collection)
     with path.open("a") as file:
         file.write('{"pid": 5, "start_')
-    found = read_log(path)
+    log_reader = LogReader(path)
+    found = log_reader.read()
     assert found.names == {5: "core"}
     assert found.start_ns.tolist() == [10, 10]
     assert found.duration_ns.tolist() == [4, 4]
     assert found.generation.tolist() == [1, 1]
+    with path.open("a") as file:  # and then only from there on
+        file.write('ns": 11, "duration_ns": 1}\n' + json.dumps({"read_ns": 12, "lost": 3}) + "\n")
+    found = log_reader.read()
+    assert found.start_ns.tolist() == [10, 10, 11]
+    assert (found.read_ns, found.lost[-1].tolist()) == (12, [12, 3])
+    assert log_reader.read().start_ns.tolist() == [10, 10, 11]
+
+
+@pytest.mark.slow
+def test_a_long_log_takes_no_more_memory_than_its_collections(tmp_path):
+    line = {"pid": 5, "start_ns": 1, "duration_ns": 4, "cpu_ns": 3, "generation": 1}
+    path = log(tmp_path, *[line] * 200_000)
+    tracemalloc.start()
+    try:
+        found = LogReader(path).read()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found.pid) == 200_000
+    assert peak < 3 * 200_000 * 29 + (16 << 20)
 
 
 def test_the_log_of_another_boot_is_refused(tmp_path):
     with pytest.raises(ValueError, match="on another machine or before a reboot"):
-        check_log(log(tmp_path, boot="0000"), HERE)
+        check_log(LogReader(log(tmp_path, boot="0000")), HERE)
 
 
 def test_a_server_on_another_host_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"192\.0\.2\.1 is not an address of this machine"):
-        check_log(log(tmp_path), Target("192.0.2.1", 8000))
+        check_log(LogReader(log(tmp_path)), Target("192.0.2.1", 8000))
 
 
 def test_a_log_whose_program_has_ended_is_refused(tmp_path):
     with pytest.raises(ValueError, match="its program has ended"):
-        check_log(log(tmp_path, silent_seconds=60), HERE)
+        check_log(LogReader(log(tmp_path, silent_seconds=60)), HERE)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"nonsense\n", b"\xff\n", b'{"schema": "x"}\n'])
@@ -67,7 +89,7 @@ def test_what_is_no_log_is_refused(tmp_path, content):
     path = tmp_path / "other"
     path.write_bytes(content)
     with pytest.raises(StoreError, match="is no log of collections"):
-        check_log(path, HERE)
+        check_log(LogReader(path), HERE)
 
 
 def test_a_log_that_is_not_there_is_refused_before_anything_is_asked(tmp_path, capsys):

@@ -29,7 +29,7 @@ def test_a_ring_keeps_no_descriptor(path):
     before = len(list(Path("/proc/self/fd").iterdir()))
     rings = [Ring(path) for _ in range(10)]
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    assert len({ring.pid for ring in rings}) == 1
+    assert len({ring.image for ring in rings}) == 1
 
 
 @pytest.mark.parametrize("written", [0, -1, 2**62])

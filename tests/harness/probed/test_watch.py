@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from gcbench import probe
 from harness.probed.run import probed_environment
+from harness.probed.series import CounterSeries
 from harness.probed.watch import RingWatch
 
 
@@ -78,7 +80,7 @@ def next_line(process: "subprocess.Popen[str]") -> None:
 
 
 def full(watch: RingWatch, pid: int) -> int:
-    (found,) = [each.described() for each in watch.processes if each.ring.pid == pid]
+    (found,) = [each for each in watch.processes() if each.pid == pid]
     return found.generations[2].collections
 
 
@@ -184,7 +186,178 @@ def test_what_ran_before_an_exec_keeps_its_name(folder, tmp_path):
         next_line(process)
         watch.poll()
         watch.look_around()
-        names = [each.name for each in watch.processes]
+        names = [each.name for each in watch.processes()]
         process.communicate("\n")
     watch.finish()
     assert names == ["python -c", "after.py"]
+
+
+def run_watched(
+    folder: Path, script: str, *before: str, series: CounterSeries | None = None
+) -> RingWatch:
+    """All that a script leaves, read at its end; it has ended well."""
+    environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
+    command = [*before, sys.executable, "-c", script]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL) as process:
+        watch = RingWatch(folder, psutil.Process(process.pid), command, series=series)
+        while process.poll() is None:
+            watch.poll()
+    watch.finish()
+    assert process.returncode == 0
+    return watch
+
+
+def first_generation(watch: RingWatch) -> list[int]:
+    return [each.generations[1].collections for each in watch.processes() if each.role == "fork"]
+
+
+def test_images_of_one_process_have_counters_of_one_place_and_each_its_counts(folder):
+    script = """
+import gc, os, sys
+gc.disable()
+number = int(os.environ.get("NUMBER", 0))
+for _ in range(number):
+    gc.collect(1)
+if number < 3:
+    os.environ["NUMBER"] = str(number + 1)
+    os.execv(sys.executable, sys.orig_argv)
+"""
+    watch = run_watched(folder, script)
+    found = watch.processes()
+    assert [each.generations[1].collections for each in found] == [0, 1, 2, 3]
+    assert len({each.pid for each in found}) == 1
+    assert [each.role for each in found] == ["command"] * 4
+
+
+def test_a_fork_that_collects_nothing_has_no_ring_and_is_nobody_that_was_missed(folder):
+    script = """
+import os, sys
+pid = os.fork()
+if not pid:
+    print(flush=True)
+    os.read(0, 1)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        watch = RingWatch(folder, psutil.Process(process.pid), command)
+        watch.poll()
+        (child,) = psutil.Process(process.pid).children()
+        while time.time() - child.create_time() < 1:  # it is young no longer
+            watch.look_around()
+        process.communicate("\n")
+    watch.finish()
+    assert [each.role for each in watch.processes()] == ["command"]
+    assert watch.not_probed() == []
+
+
+IN_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc")
+needs_namespaces = pytest.mark.skipif(
+    subprocess.run([*IN_NAMESPACE, "true"], check=False, capture_output=True).returncode != 0,
+    reason="this user may make no PID namespace",
+)
+
+
+@needs_namespaces
+def test_a_process_in_a_pid_namespace_is_itself_and_not_who_has_its_number_outside(folder):
+    environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
+    command = [*IN_NAMESPACE, sys.executable, "-c", COLLECTS]
+    with subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (inside,) = psutil.Process(process.pid).children()
+        watch = RingWatch(folder, psutil.Process(process.pid), command)
+        watch.poll()
+        (found,) = watch.processes()
+        process.communicate("\n\n")
+    watch.finish()
+    assert (found.pid, found.name, found.command[1]) == (inside.pid, "python -c", "-c")
+    assert watch.not_probed() == []
+    assert full(watch, inside.pid) >= 4
+
+
+@needs_namespaces
+def test_a_fork_of_the_same_number_in_another_namespace_writes_into_no_ring_but_its_own(folder):
+    script = """
+import ctypes, gc, os
+gc.disable()
+gc.collect(1)
+assert os.getpid() == 1
+assert ctypes.CDLL(None).unshare(0x20000000) == 0  # CLONE_NEWPID
+pid = os.fork()
+if not pid:
+    assert os.getpid() == 1
+    gc.collect(1)
+    gc.collect(1)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    watch = run_watched(folder, script, *IN_NAMESPACE)
+    found = watch.processes()
+    assert [each.generations[1].collections for each in found] == [1, 2]
+
+
+@needs_namespaces
+def test_two_processes_of_one_pid_after_another_are_two(folder):
+    script = """
+import gc, os
+gc.disable()
+pids = []
+for number in range(3):
+    open("/proc/sys/kernel/ns_last_pid", "w").write("400")
+    pid = os.fork()
+    if not pid:
+        for _ in range(number + 1):
+            gc.collect(1)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    pids.append(pid)
+assert pids == [401] * 3
+"""
+    watch = run_watched(folder, script, *IN_NAMESPACE)
+    assert first_generation(watch) == [1, 2, 3]
+
+
+def test_what_is_kept_of_hundreds_that_came_and_went_has_a_bound_and_every_count(folder):
+    script = """
+import gc, os
+gc.disable()
+for _ in range(300):
+    pid = os.fork()
+    if not pid:
+        gc.collect(1)
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+    series = CounterSeries()
+    watch = run_watched(folder, script, series=series)
+    assert list(folder.iterdir()) == []
+    assert sum(each.images for each in watch.processes()) == 301
+    assert sum(first_generation(watch)) == 300
+    assert len(watch.processes()) <= 258
+    assert len(series.now()) < 50  # though none has looked around for long
+
+
+def test_an_error_that_comes_again_and_again_is_one_note_with_a_count(folder):
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    with collecting(folder) as process:
+        watch = RingWatch(folder, psutil.Process(process.pid), process.args, fails)
+        watch.poll()
+        watch.poll()
+        next_line(process)
+        watch.poll()
+        watch.poll()
+    watch.finish()
+    assert full(watch, process.pid) >= 4
+    (note,) = watch.notes
+    assert note.startswith("Some collections could not be written, because of MemoryError() (")
