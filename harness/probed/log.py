@@ -78,7 +78,8 @@ class CollectionLog:
         ring = watched.ring
         if self._names.get(ring.pid) != watched.name:
             self._names[ring.pid] = watched.name
-            self._say({"pid": ring.pid, "name": watched.name, "role": watched.role})
+            about = {"name": watched.name, "role": watched.role, "python": ring.python}
+            self._say({"pid": ring.pid, **about})
         names = ("start_ns", "duration_ns", "cpu_ns", "generation", "collected")
         for values in records.tolist():
             self._say({"pid": ring.pid, **dict(zip(names, values, strict=True))})

@@ -19,13 +19,15 @@ class Collections(NamedTuple):
     """Collections of all processes in the order of the file; arrays ``[num_collections]``.
 
     All that ended from ``began_ns`` to ``read_ns`` are here, but for those in ``lost``, int64
-    ``[num_readings, 2]``: a moment, and how many until then have no moment. ``names`` by PID.
+    ``[num_readings, 2]``: a moment, and how many until then have no moment. ``names`` and
+    ``pythons``, their versions, by PID.
     """
 
     boot_id: str
     began_ns: int
     read_ns: int
     names: dict[int, str]
+    pythons: dict[int, str]
     lost: Int64Array
     pid: Int64Array
     start_ns: Int64Array
@@ -51,6 +53,7 @@ class _Line(msgspec.Struct, gc=False):
     lost: int = 0
     pid: int = 0
     name: str = ""
+    python: str = ""
     start_ns: int = 0
     duration_ns: int = 0
     cpu_ns: int = 0
@@ -83,6 +86,7 @@ def read_log(path: Path) -> Collections:
         first.began_ns,
         readings[-1][0] if readings else 0,
         {each.pid: each.name for each in lines if each.name},
+        {each.pid: each.python for each in lines if each.python},
         np.array(readings, np.int64).reshape(-1, 2),
         *np.array(records, np.int64).reshape(-1, 5).T,
     )
