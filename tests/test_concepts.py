@@ -19,13 +19,13 @@ CAPS = {
     "commands": 15,
     "options": 348,
     "schemas": 15,
-    "lines of the product": 83_710,
-    "lines of cli and report": 12_530,
-    "lines of tests": 69_000,
+    "lines of the product": 83_760,
+    "lines of cli and report": 12_570,
+    "lines of tests": 69_060,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 51_480,
+    "words of README and docs": 52_006,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
