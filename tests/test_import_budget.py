@@ -74,7 +74,8 @@ def complaint(loaded: Iterable[str], budget: int, known: dict[str, int]) -> str:
 
 
 def test_help_loads_click_and_little_else(fresh_interpreter):
-    assert complaint(fresh_interpreter(HELP_SCRIPT), 135, HELP) == ""
+    budget = 135 if sys.version_info < (3, 14) else 145  # its own for annotations and archives
+    assert complaint(fresh_interpreter(HELP_SCRIPT), budget, HELP) == ""
 
 
 def test_no_command_loads_what_takes_long_before_it_knows_what_it_is_asked(fresh_interpreter):

@@ -79,7 +79,7 @@ class NotStored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A picture in docs/images, and the ``results`` that it shows; several only of `pythons`."""
+    """A picture in docs/images, and the ``results`` that it shows."""
 
     file: str
     results: list[str]

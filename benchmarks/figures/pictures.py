@@ -33,7 +33,7 @@ def draw(drawing: Drawing) -> None:
         case "releases":
             image = releases_image(load_experiment(paths[0]), ".png")
         case "pythons":
-            image = pythons_image([load_experiment(path) for path in paths])
+            image = pythons_image(load_experiment(paths[0]))
         case "step_parts":
             image = step_parts_image(read_document(paths[0]))
     write_whole(IMAGES / drawing.file, stamped(image, fingerprint(drawing)))

@@ -1,13 +1,10 @@
-"""The picture of the main job on several versions of Python, measured on one machine."""
-
-from collections.abc import Sequence
+"""The picture of the main job on several versions of Python, measured in turns."""
 
 from harness.experiment.result import ExperimentResult
 from harness.render.image_file import image_bytes
 
 SHOWN = (
     ("list_of_lists", "per_request"),
-    ("list_of_arrays", "per_request"),
     ("flat_arrays", "per_request"),
     ("flat_arrays", "columnar"),
 )
@@ -15,7 +12,7 @@ COLOURS = {"default": "#d55e00", "freeze": "#56b4e9"}
 """By collector policy, in the order in which they are drawn."""
 
 
-def pythons_image(results: Sequence[ExperimentResult]) -> bytes:
+def pythons_image(result: ExperimentResult) -> bytes:
     """Throughput by shape, a panel a version, a bar a policy, all on one scale: a PNG file.
 
     Imports matplotlib when called.
@@ -23,17 +20,16 @@ def pythons_image(results: Sequence[ExperimentResult]) -> bytes:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.6), layout="constrained", facecolor="white")
-    panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
-    measured = [str(cell.axes["gc"]) for result in results for cell in result.cells]
-    policies = [policy for policy in COLOURS if policy in measured]
-    for axes, result in zip(panels, results, strict=True):
-        for place, policy in enumerate(policies):
-            heights = [_throughput(result, *shape, policy) for shape in SHOWN]
-            at = [x + 0.27 * (place - (len(policies) - 1) / 2) for x in range(len(SHOWN))]
+    pythons = list(dict.fromkeys(str(cell.axes["python"]) for cell in result.cells))
+    panels = figure.subplots(1, len(pythons), sharey=True, squeeze=False)[0]
+    for axes, python in zip(panels, pythons, strict=True):
+        for place, policy in enumerate(COLOURS):
+            heights = [_throughput(result, python, *shape, policy) for shape in SHOWN]
+            at = [x + 0.27 * (place - 0.5) for x in range(len(SHOWN))]
             axes.bar(at, heights, width=0.25, color=COLOURS[policy], label=f"--gc {policy}")
         names = [f"{shape}\n{delivery}" for shape, delivery in SHOWN]
         axes.set_xticks(range(len(SHOWN)), names, fontsize=7)
-        axes.set_title(f"CPython {result.machine.python}", loc="left", fontsize=11)
+        axes.set_title(f"CPython {python}", loc="left", fontsize=11)
         axes.grid(axis="y", color="#e1e4e8")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
@@ -42,7 +38,9 @@ def pythons_image(results: Sequence[ExperimentResult]) -> bytes:
     return image_bytes(figure, ".png", "pythons")
 
 
-def _throughput(result: ExperimentResult, representation: str, delivery: str, gc: str) -> float:
-    asked = {"representation": representation, "delivery": delivery, "gc": gc}
+def _throughput(
+    result: ExperimentResult, python: str, representation: str, delivery: str, gc: str
+) -> float:
+    asked = {"python": python, "representation": representation, "delivery": delivery, "gc": gc}
     (cell,) = (cell for cell in result.cells if asked.items() <= cell.axes.items())
     return cell.metrics["request_throughput"].value or 0.0

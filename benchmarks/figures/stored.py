@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from benchmarks.claims.document import read_document
 from harness.axes import Value
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
+from harness.report.collection_words import collections_words
 from harness.report.kinds import read_result
-from harness.report.summary import collections_words
 from harness.result.result import RESULT_SCHEMA
 from harness.statistics.paired_ratio import Ratio, paired_ratio
 

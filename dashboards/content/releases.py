@@ -6,6 +6,7 @@ from harness import format as fmt
 from harness.collector.policy import DESCRIPTIONS
 from harness.experiment.result import CellResult, ExperimentResult
 from harness.metrics import METRICS
+from harness.report.collection_words import collections_words
 from harness.report.known_releases import KnownChange
 from harness.report.release_lines import (
     BYTECODES,
@@ -20,7 +21,7 @@ from harness.report.release_lines import (
     release_name,
 )
 from harness.report.release_sentence import growth_sentence, release_headline, sentence
-from harness.report.summary import collections_words, median, on_device
+from harness.report.summary import median, on_device
 
 CAPTIONS = {
     BYTECODES: "Bytecodes executed in a step, per request in it.",

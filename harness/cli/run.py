@@ -76,5 +76,6 @@ def _write_trace(path: str, store: RunStore, trial: TrialResult) -> None:
     from harness.report.perfetto import perfetto_trace
 
     rows = store.load_rows(trial_key(1, 0, trial.cell, trial.mode))
-    trace = perfetto_trace(rows, [process.role for process in trial.processes])
+    roles = [process.role for process in trial.processes]
+    trace = perfetto_trace(rows, roles, trial.machine.python if trial.machine else "")
     write_output(path, trace, "--perfetto FILE")

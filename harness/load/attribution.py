@@ -62,6 +62,7 @@ class LongPause(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     gaps: int
     first_tokens: int
+    python: str = ""
 
 
 class OnTheWay(msgspec.Struct, frozen=True, kw_only=True):
@@ -290,6 +291,7 @@ def _longest(
                 seconds=int(length[at]) / 1e9,
                 gaps=int(gaps[at]),
                 first_tokens=int(first_tokens[at]),
+                python=collections.pythons.get(source.pid, ""),
             )
             for at in np.flatnonzero(gaps + first_tokens).tolist()
         ]

@@ -75,7 +75,8 @@ class CollectionLog:
     def _record(self, watched: Watched, records: Int64Array) -> None:
         if self._names.get(watched.pid) != watched.name:
             self._names[watched.pid] = watched.name
-            self._say({"pid": watched.pid, "name": watched.name, "role": watched.role})
+            about = {"name": watched.name, "role": watched.role, "python": watched.ring.python}
+            self._say({"pid": watched.pid, **about})
         names = ("start_ns", "duration_ns", "cpu_ns", "generation", "collected")
         for values in records.tolist():
             self._say({"pid": watched.pid, **dict(zip(names, values, strict=True))})

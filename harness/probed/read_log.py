@@ -23,13 +23,15 @@ class Collections(NamedTuple):
     """Collections of all processes in the order of the file; arrays ``[num_collections]``.
 
     All that ended from ``began_ns`` to ``read_ns`` are here, but for those in ``lost``, int64
-    ``[num_readings, 2]``: a moment, and how many until then have no moment. ``names`` by PID.
+    ``[num_readings, 2]``: a moment, and how many until then have no moment. ``names`` and
+    ``pythons``, their versions, by PID.
     """
 
     boot_id: str
     began_ns: int
     read_ns: int
     names: dict[int, str]
+    pythons: dict[int, str]
     lost: Int64Array
     pid: NDArray[np.signedinteger[Any]]
     start_ns: Int64Array
@@ -55,6 +57,7 @@ class _Line(msgspec.Struct, gc=False):
     lost: int = 0
     pid: int = 0
     name: str = ""
+    python: str = ""
     start_ns: int = 0
     duration_ns: int = 0
     cpu_ns: int = 0
@@ -74,6 +77,7 @@ class LogReader:
         self._decoder = msgspec.json.Decoder(_Line)
         self._first: _Line | None = None
         self._names: dict[int, str] = {}
+        self._pythons: dict[int, str] = {}
         self._readings: list[tuple[int, int]] = []
         self._columns = [[np.zeros(0, kind)] for kind in _KINDS]
 
@@ -104,6 +108,7 @@ class LogReader:
             first.began_ns,
             self._readings[-1][0] if self._readings else 0,
             dict(self._names),
+            dict(self._pythons),
             np.array(self._readings, np.int64).reshape(-1, 2),
             *(piece for (piece,) in self._columns),
         )
@@ -125,6 +130,7 @@ class LogReader:
         if self._first is None:
             self._first = lines[0]
         self._names |= {each.pid: each.name for each in lines if each.name}
+        self._pythons |= {each.pid: each.python for each in lines if each.python}
         self._readings += [(each.read_ns, each.lost) for each in lines if each.read_ns]
         records = [
             (each.pid, each.start_ns, each.duration_ns, each.cpu_ns, each.generation)

@@ -3,6 +3,7 @@
 from harness import format as fmt
 from harness.load.attribution import REST, SERVER, SEVERAL, Attribution, Cause
 from harness.render.table import PlainTable, Row
+from harness.report.collection_words import kind_words
 
 _LABELS = {SEVERAL: "several of these together", REST: "rest: no pause explains it"}
 
@@ -19,8 +20,9 @@ def attribution_answer(found: Attribution) -> list[str]:
     if found.pauses:
         worst = found.pauses[0]
         lines.append(
-            f"Most was one pause of {fmt.seconds(worst.seconds)}: generation {worst.generation} of "
-            f"{_named(worst.process, worst.pid)}, for which {fmt.count(worst.gaps)} gaps were slow."
+            f"Most was one pause of {fmt.seconds(worst.seconds)}: "
+            f"{kind_words(worst.generation, worst.python)} of {_named(worst.process, worst.pid)}, "
+            f"for which {fmt.count(worst.gaps)} gaps were slow."
         )
     return lines
 

@@ -10,6 +10,7 @@ from harness.load.observed import Observed
 from harness.probed.read_log import Collections
 from harness.render.trace_file import PerfettoTrace, Slice
 from harness.report.attribution import cause_label
+from harness.report.collection_words import kind_words
 from harness.report.perfetto import add_requests
 from harness.trial.recorder import RequestStamps
 
@@ -59,7 +60,7 @@ def _add_servers(trace: PerfettoTrace, found: Collections, began_ns: int, ended_
             own = seen & (found.pid == pid) & (found.generation == generation)
             starts = np.maximum(found.start_ns[own], began_ns).tolist()
             spans = zip(starts, end_ns[own].tolist(), strict=True)
-            name = f"generation {generation}"
+            name = kind_words(generation, found.pythons.get(pid, ""))
             _add_spans(trace, process, name, name, spans)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from engines.protocol import PHASES, FinishReason
 from harness.experiment.store import RowColumns, TrialRows
 from harness.render.trace_file import PerfettoTrace, Slice
+from harness.report.collection_words import kind_words
 
 MOST_REQUESTS = 2000
 """Shown, those that were queued first: each takes a row of pixels while it is served."""
@@ -18,12 +19,13 @@ _STEP_FACTS = ("num_rows", "num_tokens", "in_flight", "waited_ns", "processing_n
 _WAIT_FACTS = ("device_ns", "late_ns", "device_length_ns")
 
 
-def perfetto_trace(rows: TrialRows, roles: Sequence[str]) -> bytes:
-    """A trace of Perfetto's protocol buffers; ``roles``: those of `TrialResult.processes`.
+def perfetto_trace(rows: TrialRows, roles: Sequence[str], python: str = "") -> bytes:
+    """A trace of Perfetto's protocol buffers; ``roles``: those of `TrialResult.processes`,
+    which ran on ``python``.
 
     Times are nanoseconds of CLOCK_MONOTONIC. A step has its phases inside. The time for which it
     was blocked on the device is as long as it was stamped and put at the end of the wait phase.
-    Collections have a track for each process and generation. A request lasts from ``queued_ns`` to
+    Collections have a track for each process and kind. A request lasts from ``queued_ns`` to
     its last token, and the name of its track says how many are not shown. Rows of a trial that took
     turns with others (`Trial.slice_steps`) do not fit together: its requests' clock was stopped.
     The format: https://perfetto.dev/docs/reference/trace-packet-proto.
@@ -31,7 +33,7 @@ def perfetto_trace(rows: TrialRows, roles: Sequence[str]) -> bytes:
     trace = PerfettoTrace(_first_ns(rows))
     _add_steps(trace, rows.steps)
     _add_waits(trace, rows.steps)
-    _add_collections(trace, rows.collections, roles)
+    _add_collections(trace, rows.collections, roles, python)
     add_requests(trace, rows.requests)
     return trace.content()
 
@@ -71,19 +73,21 @@ def _add_waits(trace: PerfettoTrace, steps: RowColumns) -> None:
             )
 
 
-def _add_collections(trace: PerfettoTrace, collections: RowColumns, roles: Sequence[str]) -> None:
+def _add_collections(
+    trace: PerfettoTrace, collections: RowColumns, roles: Sequence[str], python: str
+) -> None:
     titles, records = _process_titles(roles), _records(collections)
     processes: dict[int, int] = {}
     tracks: dict[tuple[int, int], int] = {}
     for place, generation in sorted({(each["process"], each["generation"]) for each in records}):
         if place not in processes:
             processes[place] = trace.track(f"collections in {titles[place]}")
-        tracks[place, generation] = trace.track(f"generation {generation}", processes[place])
+        tracks[place, generation] = trace.track(kind_words(generation, python), processes[place])
     for each in records:
         generation, start_ns = each["generation"], each["start_ns"]
         trace.slice(
             tracks[each["process"], generation],
-            f"generation {generation}",
+            kind_words(generation, python),
             start_ns,
             start_ns + each["duration_ns"],
             collected=each["collected"],

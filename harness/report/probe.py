@@ -4,6 +4,7 @@ from harness import format as fmt
 from harness.probed.result import NotProbed, ProbedProcess, ProbeResult
 from harness.render.report import Listing, Report
 from harness.render.table import PlainTable, Row
+from harness.report.collection_words import kind_words
 
 _MOST_PROCESSES = 20
 
@@ -41,8 +42,8 @@ def _answer(result: ProbeResult) -> list[str]:
         f"{_processes(_images(paused))} in {fmt.seconds(result.wall_seconds)}.",
         f"It stopped {_named(most)} longest altogether: {fmt.seconds(most.pause_seconds)}, "
         f"{fmt.percent(most.pause_seconds / result.wall_seconds)} of the time.",
-        f"The longest pause was {fmt.seconds(longest)}: generation {generation} of "
-        f"{_named(process)}.",
+        f"The longest pause was {fmt.seconds(longest)}: "
+        f"{kind_words(generation, process.python)} of {_named(process)}.",
     ]
 
 
@@ -117,7 +118,7 @@ def _rows(process: ProbedProcess, wall_seconds: float) -> list[Row]:
             rows.append(
                 (
                     *(("", "") if rows else (process.name, _who(process))),
-                    str(each.generation),
+                    kind_words(each.generation, process.python).removeprefix("generation "),
                     fmt.count(each.collections),
                     fmt.seconds(each.pause_seconds),
                     fmt.percent(each.pause_seconds / wall_seconds),

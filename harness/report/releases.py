@@ -10,6 +10,7 @@ from harness.metrics import STEP_PARTS
 from harness.render.report import Listing, Picture, Report
 from harness.render.table import PlainTable, Row
 from harness.report.answer import sure_pairs
+from harness.report.collection_words import collections_words, kinds_words
 from harness.report.header import INCOMPLETE, facts, varying_axes
 from harness.report.messages import messages_tables
 from harness.report.release_lines import (
@@ -22,7 +23,7 @@ from harness.report.release_lines import (
 )
 from harness.report.release_sentence import release_headline, sentence
 from harness.report.releases_image import releases_image
-from harness.report.summary import collections_words, failure_lines, median, on_device
+from harness.report.summary import failure_lines, median, on_device
 
 
 def describe_releases(result: ExperimentResult) -> Report:
@@ -93,7 +94,7 @@ def releases_table(result: ExperimentResult, labels: Labels) -> PlainTable:
     """A row a cell, those of a release together."""
     columns = (
         "release",
-        "collected\ng0/g1/g2",
+        f"collected\n{kinds_words(result.machine.python)}",
         "pause\nshare",
         "longest\nms",
         "host µs\nreq·step",
@@ -199,10 +200,11 @@ def roles_tables(result: ExperimentResult, labels: Labels) -> list[PlainTable]:
     """Collections in each process, where a cell has several."""
     if all(len(cell.processes) == 1 for cell in result.cells):
         return []
+    kinds = kinds_words(result.machine.python)
     return [
         PlainTable(
             "Collections by process",
-            ("release", "process", "collected\ng0/g1/g2", "pause ms\ng0/g1/g2", "longest\nms"),
+            ("release", "process", f"collected\n{kinds}", f"pause ms\n{kinds}", "longest\nms"),
             [
                 [
                     (

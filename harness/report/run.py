@@ -9,12 +9,13 @@ from harness.axes import values, worth_mentioning
 from harness.collector.callers import CollectorCall
 from harness.collector.result import PhasePauses, ProcessResult
 from harness.experiment.run_result import RunResult
+from harness.machine.describe import Machine
 from harness.metrics import METRICS
 from harness.render.report import Listing, Picture, Report, known, remarks
 from harness.render.table import PlainTable, Row
+from harness.report.collection_words import collections_words, kind_words, kinds_words
 from harness.report.steady_words import steady_words
 from harness.report.steps_image import stored_steps, timelines_image
-from harness.report.summary import collections_words
 from harness.trial.arrival_fidelity import arrival_words
 from harness.trial.growing_lines import growing_words
 from harness.trial.messages import Messages
@@ -81,7 +82,7 @@ def describe_run(result: RunResult, folder: Path | None = None) -> Report:
             _metrics(trial),
             *map(_fields, trial.messages),
             *([stage_table(trial.stages)] if trial.stages is not None else []),
-            _collections(trial.processes),
+            _collections(trial.processes, _python(trial)),
             *([_pauses(trial.pauses)] if trial.pauses else []),
         ],
         lists=[Listing(read_back, states), *remarks(result)],
@@ -152,7 +153,10 @@ def _about(trial: TrialResult) -> list[tuple[str, str]]:
             ("arrivals", arrival_words(trial.delivered)),
             ("steady state", steady_words(trial.steady_state)),
             ("engine", ", ".join(f"{k} {fmt.setting(v)}" for k, v in trial.engine_state.items())),
-            ("by hand", "; ".join(map(_call_words, trial.collector_calls))),
+            (
+                "by hand",
+                "; ".join(_call_words(call, _python(trial)) for call in trial.collector_calls),
+            ),
             ("grows", "; ".join(map(growing_words, trial.growing_lines[:_MOST_LINES]))),
             ("interpreter", trial.interpreter),
             ("code", trial.code_commit),
@@ -162,9 +166,13 @@ def _about(trial: TrialResult) -> list[tuple[str, str]]:
     )
 
 
-def _call_words(call: CollectorCall) -> str:
+def _python(trial: TrialResult) -> str:
+    return (trial.machine or Machine()).python
+
+
+def _call_words(call: CollectorCall, python: str) -> str:
     where = f"{call.file}:{call.line} in {call.function}"
-    return f"{fmt.count(call.count)} × gen {call.generation}, {where}"
+    return f"{fmt.count(call.count)} × {kind_words(call.generation, python)}, {where}"
 
 
 def _fields(messages: Messages) -> PlainTable:
@@ -211,7 +219,7 @@ def stage_table(stages: StageCosts) -> PlainTable:
     )
 
 
-def _collections(processes: list[ProcessResult]) -> PlainTable:
+def _collections(processes: list[ProcessResult], python: str) -> PlainTable:
     def row(process: ProcessResult) -> Row:
         return (
             process.role,
@@ -224,7 +232,7 @@ def _collections(processes: list[ProcessResult]) -> PlainTable:
 
     dropped = sum(process.probe_dropped for process in processes)
     return PlainTable(
-        "CPU time and collections by process, g0/g1/g2",
+        f"CPU time and collections by process, {kinds_words(python)}",
         ("process", "CPU\nms", "number", "pause\nms", "longest\nms", "full pass\nms"),
         [[row(process) for process in processes]],
         f"the probe was full and dropped {fmt.count(dropped)} collections" if dropped else "",

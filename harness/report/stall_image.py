@@ -12,6 +12,7 @@ from harness.load.observed import Observed
 from harness.probed.read_log import Collections
 from harness.render.image_file import COLOURS, image_bytes
 from harness.report.attribution import cause_label
+from harness.report.collection_words import kind_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,7 +152,7 @@ def _title(found: Attribution) -> str:
         return "The longest wait for a token"
     worst = found.pauses[0]
     return (
-        f"A collection of generation {worst.generation} stopped "
+        f"A collection ({kind_words(worst.generation, worst.python)}) stopped "
         f"{fmt.printable(worst.process)} ({worst.pid}) for {fmt.seconds(worst.seconds)}, and "
         f"{fmt.count(worst.gaps + worst.first_tokens)} streams with it"
     )

@@ -18,6 +18,7 @@ from harness.experiment.result import (
 from harness.metrics import METRICS
 from harness.render.table import PlainTable, Row
 from harness.render.verdict_words import REFERENCE, VERDICT_MEANINGS, VERDICTS
+from harness.report.collection_words import collections_words, kinds_words
 from harness.report.header import varying_axes
 from harness.report.power import detects
 from harness.report.steady_words import unsteady_words
@@ -32,7 +33,7 @@ def cells_table(result: ExperimentResult) -> PlainTable:
         "req/s",
         "TPOT\nms",
         "host µs\nreq·step",
-        "collected\ng0/g1/g2",
+        f"collected\n{kinds_words(result.machine.python)}",
         "pause\nshare",
         "gc\neffect",
     )
@@ -283,12 +284,6 @@ def collectors_cost(cell: CellResult) -> float | None:
     """``gc_effect``: the paired estimate, the median where a stored result has none."""
     found = cell.metrics.get("gc_effect")
     return None if found is None else found.value
-
-
-def collections_words(counts: Iterable[float | None]) -> str:
-    """Collections by generation: "963/87/3"."""
-    known = list(counts)
-    return fmt.MISSING if all(n is None for n in known) else "/".join(map(fmt.count, known))
 
 
 def on_device(cells: list[CellResult]) -> str:

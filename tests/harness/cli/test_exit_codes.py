@@ -16,7 +16,8 @@ from harness.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 LONG = "n" * 300
-DEEP = '{"schema": "x", "fields": ' + "[" * 10_000 + "]" * 10_000 + "}"
+# From 3.14 on it is 8 MB of stack that end it, not a number of calls.
+DEEP = '{"schema": "x", "fields": ' + "[" * 1_000_000 + "]" * 1_000_000 + "}"
 
 
 def gcbench(arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -170,7 +171,8 @@ def test_json_nested_too_deep_is_a_file_that_cannot_be_read(
         file.write_text(DEEP)
     assert main(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "001-000-00000000-timing.json cannot be read: maximum recursion depth" in line
+    assert "001-000-00000000-timing.json cannot be read: " in line
+    assert "while deserializing an object" in line
 
 
 @pytest.mark.parametrize("suffix", ["toml", "jsonl"])

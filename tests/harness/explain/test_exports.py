@@ -104,13 +104,14 @@ def toy():
         return kept
 
     counters = []
-    for _ in range(5):
-        counters.append(counter := OpcodeCounter())
-        gc.collect(0)  # a collection would set the count back that is read
-        taken = [[] for _ in range(200)]  # lists of the free list do not count
-        with counter:
-            outer()
-        del taken
+    with OpcodeCounter.instrumented():
+        for _ in range(5):
+            counters.append(counter := OpcodeCounter())
+            gc.collect(0)  # a collection would set the count back that is read
+            taken = [[] for _ in range(200)]  # lists of the free list do not count
+            with counter:
+                outer()
+            del taken
     # Another thread, such as pytest-xdist's, may allocate or free meanwhile.
     usual = mode(each.num_allocations for each in counters)
     counter = next(each for each in counters if each.num_allocations == usual)

@@ -79,4 +79,5 @@ def collections(*pauses):
     """Of (PID, start, milliseconds)."""
     columns = np.array([(pid, start, int(ms * MS), 0, 2) for pid, start, ms in pauses], np.int64)
     names = {CORE: "core", WORKER: "worker"}
-    return Collections("b", 0, 10**12, names, np.zeros((0, 2), np.int64), *columns.reshape(-1, 5).T)
+    lost = np.zeros((0, 2), np.int64)
+    return Collections("b", 0, 10**12, names, {}, lost, *columns.reshape(-1, 5).T)

@@ -26,7 +26,7 @@ def test_the_pause_for_which_streams_waited_longest_is_drawn():
         pauses=[(CORE, moment(observed, 30) - 55 * MS, 50), (WORKER, moment(observed, 50), 1)],
         stops=[ClientStops(0, [], [late])],
     )
-    title = "A collection of generation 2 stopped core (7) for 50.0 ms, and 8 streams with it"
+    title = "A collection (generation 2) stopped core (7) for 50.0 ms, and 8 streams with it"
     assert title in there
     assert {"collections of", "core (7)", f"{STREAMS} of", "collector of core (7)"} <= set(there)
     # 400 ms later a token was late and another process collected.
@@ -41,7 +41,7 @@ def test_without_a_pause_the_longest_wait_is_drawn():
 
 def test_streams_that_wait_for_their_first_token_are_drawn():
     there = texts({}, late_streams=[2, 5], pauses=[(CORE, 3 * 10**9 + 15 * MS, 50)])
-    title = "A collection of generation 2 stopped core (7) for 50.0 ms, and 2 streams with it"
+    title = "A collection (generation 2) stopped core (7) for 50.0 ms, and 2 streams with it"
     assert {title, "2 of", "collector of core (7)"} <= set(there)
 
 

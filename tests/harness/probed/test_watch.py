@@ -173,7 +173,7 @@ def test_what_ran_before_an_exec_keeps_its_name(folder, tmp_path):
     command = [
         sys.executable,
         "-c",
-        f"{waits} os.execv(sys.executable, ['python', {str(after)!r}])",
+        f"{waits} os.execv(sys.executable, [sys.executable, {str(after)!r}])",
     ]
     environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
     with subprocess.Popen(

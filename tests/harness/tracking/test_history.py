@@ -508,7 +508,7 @@ def named(folder, name):
         (lambda folder: folder.rmdir(), "there is no folder"),
         (lambda folder: (folder / "notes.txt").touch(), "holds neither"),
         (lambda folder: (folder / "trials").mkdir(), "holds neither"),
-        (lambda folder: named(folder / "published", "main-job-py3.13.json"), "holds neither"),
+        (lambda folder: named(folder / "published", "gates-on-py3.13.json"), "holds neither"),
         (lambda folder: (folder / "benchmarks.json").write_text("{"), "benchmarks.json is cut"),
         (lambda folder: shutil.copy(GOLDEN / "box-a/machine.json", folder), "one machine"),
     ],
