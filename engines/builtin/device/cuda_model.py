@@ -224,8 +224,13 @@ class CudaModel:
         replayed, eager = np.flatnonzero(whole), np.flatnonzero(~whole)
         arrays: list[Array] = [scheduled.block_rows, scheduled.block_positions, scheduled.block_ids]
         if graphed is not None and len(replayed):
-            accepted = None if num_tokens is None else num_tokens[replayed]
-            arrays += [graphed.inputs(batch.taken(replayed), accepted), replayed, eager]
+            decoding, accepted = batch, num_tokens
+            if len(eager):
+                decoding = batch.taken(replayed)
+                accepted = None if num_tokens is None else num_tokens[replayed]
+            arrays.append(graphed.inputs(decoding, accepted))
+            if len(eager):
+                arrays += [replayed, eager]
         inputs = None
         if len(eager):
             inputs = self._builder.build(batch.taken(eager) if len(replayed) else batch).inputs
