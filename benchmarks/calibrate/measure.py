@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from benchmarks.calibrate.point import Point, Sample
+from benchmarks.calibrate.host_launch import StampedDevice
+from benchmarks.calibrate.point import LaunchTimes, Point, Sample
 from benchmarks.calibrate.points import MIN_POINTS
 from benchmarks.calibrate.steps import num_blocks, sample
 from engines.builtin.worker.runner import ModelRunner
@@ -40,6 +41,7 @@ def measure(
     Raises ValueError where the device cannot be built, or its memory holds too few points.
     """
     runner = ModelRunner(config)
+    runner.device = StampedDevice(runner.device)
     held = runner.device.num_kv_tokens(config) // config.block_size
     needed = {point: num_blocks(point, num_steps, config.block_size) for point in points}
     left_out = [
@@ -55,14 +57,14 @@ def measure(
             f"needed; {left_out[0]}"
         )
     runner.device.initialize_cache(max(needed[point] for point in fitting))
-    times: dict[Point, list[float]] = {point: [] for point in fitting}
+    times: dict[Point, list[LaunchTimes]] = {point: [] for point in fitting}
     last: dict[Point, Sample] = {}
     for _ in range(num_rounds):
         for point in fitting:
             last[point] = sample(runner, config, point, num_steps)
-            times[point] += last[point].step_seconds
+            times[point] += last[point].steps
             on_point(point)
-    samples = [last[point]._replace(step_seconds=times[point]) for point in fitting]
+    samples = [last[point]._replace(steps=times[point]) for point in fitting]
     stats = runner.device.stats()
     ceilings = {name: stats[stat] for name, stat in _CEILINGS.items() if stats.get(stat)}
     return StepSamples(samples, left_out, ceilings)

@@ -40,11 +40,36 @@ class Point(NamedTuple):
         return f"prefill {self.prefill:,} {f'beside {rows}' if self.batch_size else 'alone'}"
 
 
+class LaunchTimes(NamedTuple):
+    """Of a step on an idle device, in seconds: of its launch; from the launch's beginning until
+    its tokens were there; and of these what the device says the step took.
+    """
+
+    launch_seconds: float
+    latency_seconds: float
+    step_seconds: float
+
+    @property
+    def before_seconds(self) -> float:
+        """What the step took beside the device's time."""
+        return self.latency_seconds - self.step_seconds
+
+    @property
+    def tail_seconds(self) -> float:
+        """What of the launch lies behind the device's start."""
+        return self.launch_seconds - self.before_seconds
+
+
 class Sample(NamedTuple):
     """A point as measured: how long each of its steps took."""
 
     point: Point
-    step_seconds: list[float]
+    steps: list[LaunchTimes]
+
+    @property
+    def step_seconds(self) -> list[float]:
+        """Of each step, by the device's clock."""
+        return [step.step_seconds for step in self.steps]
 
     @property
     def seconds(self) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.calibrate.figures import Figure
 from benchmarks.calibrate.fit import fit
+from benchmarks.calibrate.host_launch import fit_host
 from benchmarks.calibrate.known import sizes
 from benchmarks.calibrate.measure import StepSamples
 from benchmarks.calibrate.point import Point, Sample
@@ -57,13 +58,15 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a calibration knows at its end. ``left_out``: points that did not fit, each
-    in a sentence.
+    """Everything that a calibration knows at its end. ``launch_error``: of the fitted launch at
+    its worst point, as a share of the step. ``left_out``: points that did not fit, each in a
+    sentence.
     """
 
     profile: DeviceProfile
     figures: list[Figure]
     points: list[PointResult]
+    launch_error: float
     left_out: list[str]
     machine: Machine
     command: str
@@ -89,12 +92,14 @@ def calibrated(
         [sample.seconds for sample in samples],
         measured.ceilings,
     )
+    launch = fit_host([sample.point for sample in samples], [sample.steps for sample in samples])
     points = [_point(found.profile, sample) for sample in samples]
     errors = [abs(point.error) for point in points]
     fit_error = FitError(round(median(errors), 6), round(max(errors), 6))
     profile = msgspec.structs.replace(
         found.profile,
         name=name,
+        host=launch.host,
         fit_error=fit_error,
         source=_source(config, samples, machine, fit_error, today),
     )
@@ -102,6 +107,7 @@ def calibrated(
         profile=profile,
         figures=found.figures,
         points=points,
+        launch_error=round(launch.worst, 6),
         left_out=measured.left_out,
         machine=machine,
         command=command,

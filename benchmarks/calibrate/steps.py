@@ -1,18 +1,18 @@
 """Steps fed to a runner by hand: equal rows that decode, beside a chunk of a prompt."""
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benchmarks.calibrate.point import Point, Sample
+from benchmarks.calibrate.host_launch import StampedDevice
+from benchmarks.calibrate.point import LaunchTimes, Point, Sample
 from engines.builtin.device.choice import prompt_vocab_size
 from engines.builtin.worker import NOBODY, NewRequests, SchedulerOutput
 from engines.protocol import EngineConfig, Int32Array
 
 if TYPE_CHECKING:
     from engines.builtin.worker.runner import ModelRunner
-
-    pass
 
 WARM_UP = 1
 """Steps that are thrown away, after the one that admits the rows."""
@@ -54,10 +54,10 @@ def sample(runner: "ModelRunner", config: EngineConfig, point: Point, num_steps:
     if point.batch_size:
         _run(runner, _admit(point.batch_size, prompt[:first], blocks))
     step = _timed_step(point, prompt, blocks)
-    seconds = [_run(runner, step) for _ in range(WARM_UP + num_steps)]
+    steps = [_run(runner, step) for _ in range(WARM_UP + num_steps)]
     if point.batch_size:
         point = point._replace(context=first + _before_middle(num_steps))
-    return Sample(point, seconds[WARM_UP:])
+    return Sample(point, steps[WARM_UP:])
 
 
 def _row_lengths(point: Point, num_steps: int) -> Int32Array:
@@ -110,8 +110,15 @@ def _timed_step(point: Point, prompt: Int32Array, blocks: _Blocks) -> SchedulerO
     )
 
 
-def _run(runner: "ModelRunner", scheduled: SchedulerOutput) -> float:
-    """Seconds that the device says the step took."""
+def _run(runner: "ModelRunner", scheduled: SchedulerOutput) -> LaunchTimes:
+    """A step, and all that is read of it."""
     step = runner.launch(scheduled)
     runner.wait(step)
-    return step.handle.step_seconds
+    ended_ns = time.perf_counter_ns()
+    device = runner.device
+    assert isinstance(device, StampedDevice)
+    return LaunchTimes(
+        (device.launched_ns - device.began_ns) / 1e9,
+        (ended_ns - device.began_ns) / 1e9,
+        step.handle.step_seconds,
+    )

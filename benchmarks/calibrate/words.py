@@ -127,7 +127,18 @@ def conclusions(result: Calibration) -> list[str]:
             "The device does not follow a roofline closely: take the profile for steps whose error "
             "in the table is one you can bear."
         )
-    return said + _open_words(result)
+    return [*said, _launch_words(result), *_open_words(result)]
+
+
+def _launch_words(result: Calibration) -> str:
+    host = result.profile.host
+    return (
+        f"Before the device starts, launching takes the host {fmt.seconds(host.replay_seconds)} "
+        f"and {fmt.seconds(host.replay_seconds_per_row)} per row that decodes, "
+        f"{fmt.seconds(host.eager_seconds)} and {fmt.seconds(host.eager_seconds_per_token)} per "
+        f"token of a prompt; {fmt.seconds(host.tail_seconds)} follow. This is within "
+        f"{fmt.percent(result.launch_error)} of a step at worst."
+    )
 
 
 def _open_words(result: Calibration) -> list[str]:

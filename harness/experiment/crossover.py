@@ -192,14 +192,17 @@ def between(known: Mapping[int, HostChange], batch_size: int) -> HostChange | No
 
 
 def model_steps(profile: DeviceProfile, schedules: Mapping[int, Schedule]) -> ModelSteps:
-    """What a modelled device takes at each batch; ``schedules``: what was replayed there."""
+    """What a modelled device and its launch take at each batch; ``schedules``: what was replayed
+    there. Of a usual step all tokens are taken to decode.
+    """
     token, first_token = {}, {}
     for batch_size, schedule in schedules.items():
         load = _usual_step(schedule, batch_size)
         prompt = float(np.mean(schedule.prompt_lens))
         started = (load.num_tokens + prompt - 1, load.context, load.pairs + prompt * prompt)
-        token[batch_size] = profile.seconds(*map(round, load))
-        first_token[batch_size] = profile.seconds(*map(round, started))
+        rows = round(load.num_tokens)
+        token[batch_size] = profile.latency_seconds(rows, *map(round, load))
+        first_token[batch_size] = profile.latency_seconds(rows - 1, *map(round, started))
     return ModelSteps(name=profile.name, token=token, first_token=first_token)
 
 

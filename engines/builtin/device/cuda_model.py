@@ -200,9 +200,8 @@ class CudaModel:
         self._turn = (self._turn + 1) % len(self._turns)
         turn = self._turns[self._turn]
         with torch.inference_mode():
-            step = self._run(batch, num_tokens, turn.begun)
+            step = self._run(batch, num_tokens, turn)
         self._work.add(batch.num_scheduled, batch.context.astype(np.int32), len(step.outputs))
-        turn.computed.record(stream)
         self._copy_stream.wait_event(turn.computed)
         with torch.cuda.stream(self._copy_stream):
             turn.pinned[:num_reqs].copy_(step.tokens, non_blocking=True)
@@ -213,12 +212,11 @@ class CudaModel:
         step.tokens.record_stream(self._copy_stream)
         return _Running(turn, num_reqs, num_tokens, step.outputs, logprobs)
 
-    def _run(
-        self, batch: DeviceBatch, num_tokens: Int32Array | None, begun: torch.cuda.Event
-    ) -> PartOfStep:
+    def _run(self, batch: DeviceBatch, num_tokens: Int32Array | None, turn: _Turn) -> PartOfStep:
         """All rows: those that decode by a graph, and what is left beside them in one pass.
 
-        ``begun`` is recorded once all of it has been brought, in one transfer.
+        ``turn.begun`` is recorded when all of it lies where it is computed from, ``turn.computed``
+        right behind the last of it: an idle GPU counts what the host does between the two.
         """
         assert batch.scheduled is not None
         graphed, scheduled = self._graphed, batch.scheduled
@@ -226,24 +224,34 @@ class CudaModel:
         replayed, eager = np.flatnonzero(whole), np.flatnonzero(~whole)
         arrays: list[Array] = [scheduled.block_rows, scheduled.block_positions, scheduled.block_ids]
         if graphed is not None and len(replayed):
-            accepted = None if num_tokens is None else num_tokens[replayed]
-            arrays += [graphed.inputs(batch.taken(replayed), accepted), replayed, eager]
+            decoding, accepted = batch, num_tokens
+            if len(eager):
+                decoding = batch.taken(replayed)
+                accepted = None if num_tokens is None else num_tokens[replayed]
+            arrays.append(graphed.inputs(decoding, accepted))
+            if len(eager):
+                arrays += [replayed, eager]
         inputs = None
         if len(eager):
             inputs = self._builder.build(batch.taken(eager) if len(replayed) else batch).inputs
         tensors, others = self._bring(inputs, arrays)
-        begun.record()
         parts = []
         if graphed is not None and len(replayed):
-            step = graphed.replay(others[0], len(replayed))
-            parts.append(PartOfStep(*step, graphed.outputs(len(replayed), accepted)))
+            outputs = graphed.outputs(len(replayed), accepted)
+            step = graphed.replay(others[0], len(replayed), turn.begun, turn.computed)
+            parts.append(PartOfStep(*step, outputs))
+        else:
+            turn.begun.record()
         if inputs is not None and tensors is not None:
             # After the rows that decode: a prompt may begin with a block that one of them fills.
             step = self._forward.step(tensors, self._block_table)
             parts.append(PartOfStep(*step, inputs.sampled.outputs))
-        if len(parts) == 1:
-            return parts[0]
-        return joined_step(parts, [replayed, eager], others[1:])
+        whole_step = parts[0]
+        if len(parts) > 1:
+            whole_step = joined_step(parts, [replayed, eager], others[1:])
+        if inputs is not None:
+            turn.computed.record()
+        return whole_step
 
     def _bring(
         self, inputs: PassInputs[Array] | None, others: Sequence[Array]

@@ -3,11 +3,13 @@
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.profile import load_profile
 from engines.builtin.device.scripted_sampler import ScriptedSampler, ScriptedTokens
-from engines.deadline import tighten_timer, wait_until
+from engines.deadline import hold_until, tighten_timer, wait_until
 from engines.protocol import EngineConfig
 
 if TYPE_CHECKING:
@@ -32,7 +34,9 @@ class _Running:
 
 
 class ModelledDevice:
-    """Steps run one after the other, each from its launch or from the end of the one before."""
+    """Steps run one after the other, each once the host has launched it and the one before has
+    ended.
+    """
 
     needs_profile = True
     has_model = False
@@ -64,13 +68,37 @@ class ModelledDevice:
         """Nothing is kept."""
 
     def launch(self, batch: DeviceBatch) -> _Running:
-        """Start at once or when the step before has ended, whichever is later."""
-        start = max(time.perf_counter_ns(), self._free_at_ns)
-        step_seconds = self._profile.step_seconds(batch)
-        self._free_at_ns = start + round(step_seconds * 1e9)
+        """Take the host as long as launching does; the step starts before the launch's tail, or
+        when the step before has ended.
+        """
+        profile, host = self._profile, self._profile.host
+        step_seconds = profile.step_seconds(batch)
+        now = time.perf_counter_ns()
+        started = self._launch_for(host.seconds_before(*_decoding_and_prompts(batch)), now)
+        self._free_at_ns = max(started, self._free_at_ns) + round(step_seconds * 1e9)
         # Sampled after the clock has started: what the host spends on it the device is busy.
-        return _Running(self._sampler.sample(batch), step_seconds, self._free_at_ns)
+        sampled = self._sampler.sample(batch)
+        self._launch_for(host.tail_seconds, started)
+        ended = self._free_at_ns + round(host.wake_up_seconds * 1e9)
+        return _Running(sampled, step_seconds, ended)
+
+    def _launch_for(self, seconds: float, began_ns: int) -> int:
+        """Be at it so long, first with the GIL; when that is over."""
+        if not seconds:
+            return began_ns
+        held = seconds * (1 - self._profile.host.gil_free_share)
+        hold_until(began_ns + round(held * 1e9))
+        end_ns = began_ns + round(seconds * 1e9)
+        return max(end_ns, wait_until(end_ns))
 
     def stats(self) -> dict[str, float]:
         """Nothing: there is no arithmetic."""
         return {}
+
+
+def _decoding_and_prompts(batch: DeviceBatch) -> tuple[int, int]:
+    """Rows that a graph would replay, and tokens that would be computed beside it."""
+    decodes = batch.decodes
+    if decodes is None:
+        decodes = (batch.position > 0) & (batch.num_scheduled == 1)
+    return int(np.count_nonzero(decodes)), int(batch.num_scheduled[~decodes].sum())

@@ -25,12 +25,52 @@ class FitError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     worst: float
 
 
+class HostLaunch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a step takes the host on an accelerator, all in seconds.
+
+    Until the accelerator can begin: ``replay_seconds`` and ``replay_seconds_per_row`` where rows
+    decode by a captured graph, ``eager_seconds`` and ``eager_seconds_per_token`` where prompts
+    run. ``tail_seconds``: of the launch, after that. ``wake_up_seconds``: from the step's end until
+    its tokens are on the host. ``gil_free_share``: of the launch, in which other threads can run.
+    """
+
+    replay_seconds: float
+    replay_seconds_per_row: float
+    eager_seconds: float
+    eager_seconds_per_token: float
+    tail_seconds: float
+    wake_up_seconds: float
+    gil_free_share: float
+
+    def seconds_before(self, num_rows: int, num_tokens: int) -> float:
+        """Until the accelerator can begin: with rows that decode, and tokens of prompts."""
+        seconds = 0.0
+        if num_rows:
+            seconds += self.replay_seconds + num_rows * self.replay_seconds_per_row
+        if num_tokens:
+            seconds += self.eager_seconds + num_tokens * self.eager_seconds_per_token
+        return seconds
+
+
+NO_HOST = HostLaunch(
+    replay_seconds=0.0,
+    replay_seconds_per_row=0.0,
+    eager_seconds=0.0,
+    eager_seconds_per_token=0.0,
+    tail_seconds=0.0,
+    wake_up_seconds=0.0,
+    gil_free_share=0.0,
+)
+"""Of a profile that knows the device's time only."""
+
+
 class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model on an accelerator. ``source`` says where the figures come from.
 
     Bytes, bytes per second, floating-point operations per second, seconds. A multiply-add
     counts as two operations. The rates of attention are those of the linear layers where they are
-    None. ``machine`` and ``fit_error``: of a calibrated profile, where and how well.
+    None. ``host``: what launching takes the host. ``machine`` and ``fit_error``: of a calibrated
+    profile, where and how well.
 
     Of a mixture of experts ``weight_bytes`` is what every step reads, ``routed_weight_bytes`` all
     routed experts together, and ``routed_share`` the part of these that one token takes.
@@ -52,6 +92,7 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     attention_flops_per_second: float | None = None
     routed_weight_bytes: float = 0.0
     routed_share: float = 0.0
+    host: HostLaunch = NO_HOST
     machine: str = ""
     fit_error: FitError | None = None
 
@@ -90,6 +131,17 @@ class DeviceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             context_tokens * self.kv_bytes_per_token / attention_bandwidth,
             token_pairs * self.attention_flops_per_token_pair / attention_flops,
         )
+
+    def latency_seconds(
+        self, num_rows: int, num_tokens: int, context_tokens: int, token_pairs: int
+    ) -> float:
+        """From a step's launch on an idle device until the host has its tokens: `seconds` of such
+        a step, ``num_rows`` of whose tokens decode, and what the host adds.
+        """
+        host = self.host
+        device = self.seconds(num_tokens, context_tokens, token_pairs)
+        before = host.seconds_before(num_rows, num_tokens - num_rows)
+        return before + max(device + host.wake_up_seconds, host.tail_seconds)
 
     def num_kv_tokens(self) -> int:
         """Tokens whose keys and values fit beside the weights in 90 % of the memory."""

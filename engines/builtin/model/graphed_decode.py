@@ -67,11 +67,19 @@ class GraphedDecode:
             outputs[outputs % self._width >= num_tokens.repeat(self._width)] = -1
         return outputs
 
-    def replay(self, inputs: Tensor, num_reqs: int) -> DeviceTokens:
-        """The step of ``inputs``, int64 and flat; the next one overwrites what it returns."""
+    def replay(
+        self, inputs: Tensor, num_reqs: int, begun: torch.cuda.Event, computed: torch.cuda.Event
+    ) -> DeviceTokens:
+        """The step of ``inputs``, int64 and flat; the next one overwrites what it returns.
+
+        ``begun`` and ``computed`` are recorded with nothing but the graph between them: an idle
+        GPU counts what the host does there.
+        """
         size = len(inputs) // 5
         self._inputs[:, :size].copy_(inputs.view(5, size))
+        begun.record()
         tokens, logprobs = self._graphs.replay(size)
+        computed.record()
         if logprobs is not None:
             logprobs = TokenLogprobs(*(each[: num_reqs * self._width] for each in logprobs))
         return DeviceTokens(tokens[:num_reqs], logprobs)

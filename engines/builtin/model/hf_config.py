@@ -89,7 +89,7 @@ class _OPT(_File, kw_only=True):
         return self.shared_fields() | {
             "intermediate_size": self.ffn_dim,
             "num_key_value_heads": self.num_attention_heads,
-            "head_dim": self.head_dim_by_division(),
+            "head_dim": _even(self.head_dim_by_division()),
             # The first two rows are left over from fairseq's padding: position p has row p + 2.
             "num_learned_positions": self.max_position_embeddings + 2,
             "gated_mlp": False,
@@ -123,9 +123,7 @@ class _Llama(_File, kw_only=True):
             "num_attention_heads",
             self.num_attention_heads,
         )
-        head_dim = self.head_dim or self.head_dim_by_division()
-        if head_dim % 2:
-            raise ValueError(f"head_dim {head_dim} is odd, and a rotary embedding turns pairs")
+        head_dim = _even(self.head_dim or self.head_dim_by_division())
         return self.shared_fields() | {
             "intermediate_size": self.intermediate_size,
             "num_key_value_heads": num_key_value_heads,
@@ -203,6 +201,12 @@ def _only(key: str, value: object, *supported: object) -> None:
     if value not in supported:
         known = " or ".join(map(repr, supported))
         raise ValueError(f"{key} is {value!r}, and only {known} is supported")
+
+
+def _even(head_dim: int) -> int:
+    if head_dim % 2:
+        raise ValueError(f"head_dim {head_dim} is odd, and keys are rotated and cached in pairs")
+    return head_dim
 
 
 def _divides(key: str, divisor: int, of_key: str, number: int) -> None:

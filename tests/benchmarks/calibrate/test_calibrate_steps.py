@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.calibrate.host_launch import StampedDevice
 from benchmarks.calibrate.point import Point
 from benchmarks.calibrate.points import grid, sized_config
 from benchmarks.calibrate.steps import WARM_UP, longest_row, num_blocks, sample
@@ -15,17 +16,17 @@ from engines.protocol import EngineConfig
 BLOCK_SIZE = 4
 
 
-class Watched:
+class Watched(StampedDevice):
     """A device that takes no time, and a look at what it is given."""
 
     def __init__(self, device) -> None:
-        self._device = device
+        super().__init__(device)
         self.seen = []
 
     def launch(self, batch):
         # The runner's own block table changes with the next launch.
         self.seen.append(batch._replace(block_table=batch.block_table.copy()))
-        return self._device.launch(batch)
+        return super().launch(batch)
 
 
 def steps_of(point: Point, num_steps: int):

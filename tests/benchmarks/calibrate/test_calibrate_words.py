@@ -14,7 +14,7 @@ from benchmarks.calibrate.point import Point
 from benchmarks.calibrate.profile_file import profile_toml
 from benchmarks.calibrate.result import Calibration, PointResult
 from benchmarks.calibrate.words import conclusions, figures_table, points_table, range_words, rate
-from engines.builtin.device.profile import FitError
+from engines.builtin.device.profile import FitError, HostLaunch
 from harness.machine.describe import Machine
 from harness.render.terminal import make_console, print_lines, print_table
 
@@ -54,9 +54,24 @@ FIGURES = [
 
 def made_up(points=POINTS, figures=FIGURES, error=(0.017, 0.051)) -> Calibration:
     rates = {each.name: each.value for each in figures}
-    profile = msgspec.structs.replace(OPT, name="p", fit_error=FitError(*error), **rates)
+    host = HostLaunch(
+        replay_seconds=310e-6,
+        replay_seconds_per_row=0.4e-6,
+        eager_seconds=1.9e-3,
+        eager_seconds_per_token=20e-9,
+        tail_seconds=120e-6,
+        wake_up_seconds=0.0,
+        gil_free_share=0.0,
+    )
+    profile = msgspec.structs.replace(OPT, name="p", fit_error=FitError(*error), host=host, **rates)
     return Calibration(
-        profile=profile, figures=figures, points=points, left_out=[], machine=Machine(), command=""
+        profile=profile,
+        figures=figures,
+        points=points,
+        launch_error=0.023,
+        left_out=[],
+        machine=Machine(),
+        command="",
     )
 
 

@@ -37,13 +37,16 @@ _DEVICE = "engines.builtin.device.cuda_model"
 
 
 class StandIn:
-    """One device. ``num_transfers``: copies to it from pinned memory."""
+    """One device. ``num_transfers``: copies to it from pinned memory; ``num_calls``: of torch by
+    the host, those that a graph repeats left out.
+    """
 
     def __init__(self, now: Callable[[], float] | None) -> None:
         self.now = now or (lambda: float(self.num_transfers))
         self.num_captures = 0
         self.num_replays = 0
         self.num_transfers = 0
+        self.num_calls = 0
         self._queued: list[Callable[[], object]] = []
         self._done = 0
         self._pinned: dict[int, Tensor] = {}
@@ -96,6 +99,7 @@ class _OnCpu(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        self._stand_in.num_calls += 1
         kwargs = dict(kwargs or {})
         given = [kwargs.get("device"), *args]
         to_gpu = any(_is_gpu(each) for each in given)
@@ -248,10 +252,12 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
 
         def replay(self) -> None:
             stand_in.num_replays += 1
+            calls_of_the_host = stand_in.num_calls
             for run, before in self.nodes:
                 for old, new in zip(tree_leaves(before), tree_leaves(run()), strict=True):
                     if isinstance(old, Tensor) and not _same_memory(old, new):
                         old.copy_(new)
+            stand_in.num_calls = calls_of_the_host
 
     @contextmanager
     def graph(captured: CUDAGraph, **_: Any) -> Iterator[None]:

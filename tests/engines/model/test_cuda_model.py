@@ -143,6 +143,19 @@ def test_the_time_of_a_step_begins_when_all_of_it_has_been_brought(gpu, config, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("logprobs", ["none", "lists:2"])
+def test_the_time_of_a_replayed_step_holds_nothing_of_the_host(config, logprobs):
+    """On a clock that every call of torch moves, which no device waits for: a GPU would."""
+    stand_in, stack = cuda_stand_in.install(lambda: float(stand_in.num_calls))
+    with stack:
+        run = Run(replace(config, logprobs=logprobs), count=2)
+    prompts, *decodes = run.device_seconds
+    assert prompts > 0
+    assert len(decodes) > 3
+    assert set(decodes) == {0.0}
+
+
+@pytest.mark.slow
 def test_as_many_graphs_are_captured_as_a_batch_passes_through(gpu, config):
     Run(replace(config, max_num_seqs=200), count=1)
     assert gpu.num_captures <= 10

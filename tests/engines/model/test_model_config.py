@@ -196,6 +196,7 @@ def test_a_generation_config_that_is_none(tmp_path):
         (OPT | {"num_attention_heads": 3}, "hidden_size 8 is not divisible by num_attention_heads"),
         (LLAMA | {"num_key_value_heads": 3}, "is not divisible by num_key_value_heads 3"),
         (LLAMA | {"head_dim": 3}, "head_dim 3 is odd"),
+        (OPT | {"num_attention_heads": 8}, "head_dim 1 is odd"),
         (LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type is 'linear'"),
         (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, "only 'default' or 'llama3' is"),
         (LLAMA | {"rope_scaling": {"rope_type": "llama3"}}, "missing required field `factor`"),
