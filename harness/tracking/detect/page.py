@@ -128,7 +128,7 @@ def _limits_by_past(
     limits: StepLimits,
 ) -> Callable[[Series], dict[int, StepLimits]]:
     """What a step must gain at a series' points, by what the page has shown before."""
-    if not limits.by_own_past:
+    if len(gains) < LEAST_ROWS:
         return lambda series: {}
     rank = {commit: n for n, commit in enumerate(order)}
 
