@@ -1,7 +1,6 @@
 """Among many series those that no step can be seen in: all of them at once, without a walk."""
 
-from collections.abc import Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -9,13 +8,12 @@ from harness.statistics.mixture import FloatArray
 from harness.tracking.detect.bounds import WINDOW
 from harness.tracking.detect.change import Findings
 from harness.tracking.detect.evidence import StepEvidence
+from harness.tracking.detect.page_past import Of
 from harness.tracking.detect.scale import Scale
 from harness.tracking.detect.series import PointColumns, Series
 from harness.tracking.detect.shapes import Rows, fit_level
 from harness.tracking.detect.timing import evidence_of
 from harness.tracking.detect.weigh import LEAST_NIGHTS, StepLimits
-
-Of = TypeVar("Of", bound=Hashable)
 
 
 def without_a_step(

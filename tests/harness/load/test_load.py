@@ -257,7 +257,7 @@ def test_the_key_is_stored_nowhere(tmp_path, monkeypatch):
 
 def test_the_export_has_what_vllm_writes(tmp_path):
     path = tmp_path / "vllm.json"
-    with ScriptedServer(gaps=[0.001], faults=["none", "none", "reset"]) as server:
+    with ScriptedServer(gaps=[0.02], faults=["none", "none", "reset"]) as server:
         ran = load(
             server.url, tmp_path, num_requests=9, output_lens=4, num_warmups=0, export_vllm=path
         )
