@@ -17,15 +17,15 @@ LONG = 60
 
 CAPS = {
     "commands": 15,
-    "options": 348,
+    "options": 349,
     "schemas": 15,
-    "lines of the product": 84_170,
-    "lines of cli and report": 12_555,
-    "lines of tests": 69_390,
+    "lines of the product": 84_840,
+    "lines of cli and report": 12_660,
+    "lines of tests": 70_230,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 51_675,
+    "words of README and docs": 52_350,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
