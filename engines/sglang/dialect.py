@@ -70,8 +70,9 @@ def server_args(config: EngineConfig, model: Path) -> Any:
         "skip_tokenizer_init": True,
         "skip_server_warmup": True,
         "log_level": "error",
+        "decode_log_interval": 1 << 30,  # no step of forty is to work out what nobody logs
         "watchdog_timeout": 1e6,  # a collector may be told to take its time
-        "mem_fraction_static": 0.1,
+        "mem_fraction_static": 0.9,  # of what other programs leave, the most that a pool may take
         "random_seed": 1,
         "stream_interval": 1,
         "page_size": 1,
@@ -97,9 +98,11 @@ def scheduler(args: Any) -> Any:
     ports = PortArgs.init_new(args)
     if hasattr(args, "resolve_in_place"):  # from 0.5.20 on arguments are published, once resolved
         args.resolve_in_place()
-    if hasattr(module, "publish"):
+    if hasattr(module, "SpawnRanks"):  # from 0.5.21 on
         whole = module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)
         module.publish(args, role="scheduler", ranks=whole)
+    elif hasattr(module, "publish"):
+        module.publish(args, role="scheduler")
     takes = inspect.signature(module.Scheduler.__init__).parameters
     asked: dict[str, Any] = {name: 0 for name in takes if name.endswith("_rank")}
     undivided = {"gpu_id": 0, "dp_rank": None}

@@ -20,6 +20,9 @@ _SHORT, LONG = 64, 4096
 """Prompt tokens."""
 _FEWEST, _FEW = 4, 64
 """Rows: of fewer no square can be told; between one and the largest batch."""
+_SETTLING = 5
+"""Steps that are not traced, in which a crowd joins the batch and the one before leaves it: SGLang
+merges and filters batches, and what was aborted runs once more."""
 _CYCLE, _BRIEF = 17, 3
 """Steps traced at a point: each row begins and fills a block; of the largest batch a few."""
 _MOST_IDLE = 2 * LONG
@@ -121,6 +124,8 @@ class _Grid:
         for _ in range(rows):
             self._add(self._prompt(context))
         self._until_first_tokens(context, self._engine.step)
+        for _ in range(_SETTLING):
+            self._note(self._engine.step().delivered)
         found = []
         for _ in range(most):
             features = self._features()

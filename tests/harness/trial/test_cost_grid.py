@@ -117,6 +117,16 @@ def test_blocks_of_an_engine_that_is_a_step_ahead_are_in_their_part():
     assert ahead.metrics()["bytecodes_per_block"] > 5
 
 
+def test_a_crowd_that_joins_the_batch_is_no_part_of_a_step():
+    """SGLang merges newcomers, and filters whom it aborted, in the first steps after a prompt."""
+    joining = model(lambda computed: sum(each % 64 < 5 for each in computed), 50)
+    unmoved = model(lambda computed: 0, 50)
+    assert joining.rest < 1e-6
+    assert joining.metrics()["bytecodes_per_block_step"] == pytest.approx(
+        unmoved.metrics()["bytecodes_per_block_step"], abs=1e-3
+    )
+
+
 def test_what_no_part_explains_is_told():
     assert model(lambda computed: (sum(computed) % 7) ** 2, 100).rest > 0.01
 
