@@ -1,6 +1,6 @@
 """vLLM's scheduler and output processor under random schedules: run by `random_schedules`.
 
-``python random_schedules_inside.py MODEL_FOLDER SEED…`` prints a JSON object a line for each seed:
+``python random_schedules_of_vllm.py MODEL_FOLDER SEED…`` prints a JSON object a line for each seed:
 ``digests``, one of everything a step handed out, ``counts`` of what came up, and an ``error``
 or "".
 """
