@@ -10,11 +10,10 @@ def event_sentence(event: MachineEvent) -> str:
     size = fmt.percent(event.ratio - 1, signed=True)
     first = event.commits[0][:10]
     if event.kind == "noise":
-        nights = f"{len(event.commits)} night{'s' * (len(event.commits) > 1)}"
-        return (
-            f"Machine event: {many} lay {event.ratio:.1f} times as far apart as usual on {nights} "
-            f"from {first} on, which count less."
-        )
+        lay = f"Machine event: {many} lay {event.ratio:.1f} times as far apart as usual"
+        if len(event.commits) == 1:
+            return f"{lay} on the night of {first}, which counts less."
+        return f"{lay} on {len(event.commits)} nights from {first} on, which count less."
     if event.kind == "night":
         return f"Machine event: {many} were {size} together at {first} alone; it is taken out."
     since = first if len(event.commits) == 1 else f"one of {first} to {event.commits[-1][:10]}"

@@ -178,7 +178,7 @@ def event(**given) -> MachineEvent:
         ({"next_pair": None}, "side by side the commits do not differ."),
         ({"commits": ("b" * 40, "d" * 40)}, "from one of bbbbbbbbbb to dddddddddd on"),
         ({"kind": "night"}, "were +2.0 % together at bbbbbbbbbb alone; it is taken out."),
-        ({"kind": "noise", "ratio": 2.0}, "lay 2.0 times as far apart as usual on 1 night from"),
+        ({"kind": "noise", "ratio": 2.0}, "lay 2.0 times as far apart as usual on the night of"),
         ({"unit": ""}, "26 benchmarks in one unit on box"),
     ],
 )
