@@ -83,7 +83,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     file: str
     results: list[str]
-    drawn_by: Literal["report", "releases", "pythons", "step_parts"] = "report"
+    drawn_by: Literal["report", "releases", "pythons", "families", "step_parts"] = "report"
 
 
 class Entries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

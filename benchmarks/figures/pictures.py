@@ -7,6 +7,7 @@ from benchmarks.claims.document import read_document
 from benchmarks.claims.ledger import ROOT
 from benchmarks.claims.stored import PUBLISHED
 from benchmarks.figures.entries import Drawing
+from benchmarks.figures.families_image import families_image
 from benchmarks.figures.pythons_image import pythons_image
 from benchmarks.figures.step_parts_image import step_parts_image
 from harness.experiment.store import load_experiment
@@ -34,6 +35,8 @@ def draw(drawing: Drawing) -> None:
             image = releases_image(load_experiment(paths[0]), ".png")
         case "pythons":
             image = pythons_image(load_experiment(paths[0]))
+        case "families":
+            image = families_image([load_experiment(path) for path in paths])
         case "step_parts":
             image = step_parts_image(read_document(paths[0]))
     write_whole(IMAGES / drawing.file, stamped(image, fingerprint(drawing)))
