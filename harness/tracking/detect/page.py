@@ -138,11 +138,10 @@ def _limits_by_past(
     of_all = {key: nights(all_series[key]) for key in gains}
     needed = certain_by_past(gains, of_all, len(order), limits.certain)
 
+    by_night = [limits._replace(certain=each) for each in needed.tolist()]
+
     def limits_of(series: Series) -> dict[int, StepLimits]:
-        return {
-            point: limits._replace(certain=float(needed[night]))
-            for point, night in enumerate(nights(series).tolist())
-        }
+        return {point: by_night[night] for point, night in enumerate(nights(series).tolist())}
 
     return limits_of
 

@@ -62,8 +62,9 @@ def search(
             starts = (*starts, night)
         # Before the last night a suspicion is of use to whoever can be asked for a re-run.
         is_idle = not (known or ask) and night < last
+        # Nights that ask for more are fitted with the others: each gain is a fit of its own.
         if is_idle and night not in evidence.certain_nights(
-            starts, LEAST_NIGHTS, limit.certain, limit.by_own_past
+            starts, LEAST_NIGHTS, min(limit.certain, limits.certain), limit.by_own_past
         ):
             continue
         found = weigh(evidence, starts, night, known, is_large, limit)
