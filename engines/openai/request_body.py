@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import msgspec
 import numpy as np
 
-from engines.openai.target import Target
+from engines.openai.target import EMBEDDINGS, Target
 from engines.protocol import Int32Array, SamplingParams
 
 PromptAs = Literal["ids", "text", "chat"]
@@ -116,7 +116,7 @@ def request_bytes(
     body = msgspec.json.encode({name: each for name, each in fields.items() if each is not None})
     key = f"Authorization: Bearer {question.api_key}\r\n" if question.api_key else ""
     more = "".join(f"{each}\r\n" for each in question.headers)
-    path = "/embeddings" if target.embeds else question.path
+    path = EMBEDDINGS if target.embeds else question.path
     head = (
         f"POST {target.path}{target.api}{path}{target.query} HTTP/1.1\r\n"
         f"Host: {target.authority}\r\n{key}{more}"

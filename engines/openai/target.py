@@ -5,8 +5,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 _PORTS = {"http": 80, "https": 443}
-_EMBEDDINGS = "/embeddings"
-_ENDS = ("/chat/completions", "/completions", _EMBEDDINGS)
+EMBEDDINGS = "/embeddings"
+_ENDS = ("/chat/completions", "/completions", EMBEDDINGS)
 """Of addresses as clouds show them; which of the first two is asked says how prompts are sent."""
 _SECRETS = ("key", "token", "secret", "sig")
 
@@ -35,7 +35,7 @@ class Target(NamedTuple):
     @property
     def url(self) -> str:
         """It in full, without ``/v1`` where that says nothing."""
-        asked = f"{self.api}{_EMBEDDINGS}" if self.embeds else "/completions"
+        asked = f"{self.api}{EMBEDDINGS}" if self.embeds else "/completions"
         end = "" if self.api and not self.embeds else asked
         scheme = "https" if self.tls else "http"
         return f"{scheme}://{self.authority}{self.path}{end}{self.query}"
@@ -67,7 +67,7 @@ def parse_target(url: str, ca_file: str = "", *, insecure: bool = False) -> Targ
         )
     if not f"{parts.hostname}{parts.path}{parts.query}".isascii():
         raise ValueError(f"{url}: an address has ASCII characters only; {wanted}")
-    path, api, embeds = parts.path.rstrip("/"), "/v1", parts.path.rstrip("/").endswith(_EMBEDDINGS)
+    path, api, embeds = parts.path.rstrip("/"), "/v1", parts.path.rstrip("/").endswith(EMBEDDINGS)
     for end in _ENDS:
         if path.endswith(end):
             path = path.removesuffix(end)

@@ -23,7 +23,7 @@ from engines.openai.capture import Recording
 from engines.openai.client import Client
 from engines.openai.request_body import Prompt, request_bytes
 from engines.openai.responses import Responses, read_responses
-from engines.protocol import Int32Array, Int64Array
+from engines.protocol import Int32Array, Int64Array, SamplingParams
 from harness.collector.window import window_events
 from harness.load.deal import dealt, in_turns, own_previous_turn, share_of
 from harness.load.health import HealthWatch
@@ -67,24 +67,30 @@ class Part:
         warm = sampling_params(schedule, WARM_TOKENS)
         priorities = schedule.priorities.tolist() or [0] * schedule.num_requests
 
-        def content(i: int, reverse: bool) -> bytes:
-            prompt_of = warm_prompt if reverse else Schedule.prompt_token_ids
-            prompt = prompt_of(schedule, i, asked.vocab_size)
-            own = (warm if reverse else params)[i]
-            text = texts[i % len(texts)] if texts else None
-            return request_bytes(self.targets[whose[i]], question, prompt, own, priorities[i], text)
+        def content(
+            i: int, prompt: Int32Array, own: Prompt | None, limits: SamplingParams
+        ) -> bytes:
+            target = self.targets[whose[i]]
+            return request_bytes(target, question, prompt, limits, priorities[i], own)
 
-        def later(place: int, prompt: Int32Array, own: Prompt | None) -> None:
+        def set_prompt(place: int, prompt: Int32Array, own: Prompt | None) -> None:
             i = numbers[place]
-            self.contents[place] = request_bytes(
-                self.targets[whose[i]], question, prompt, params[i], priorities[i], own
-            )
+            self.contents[place] = content(i, prompt, own, params[i])
 
-        numbers = self.requests.tolist()
-        self.set_prompt = later
+        def text_of(i: int) -> Prompt | None:
+            return texts[i % len(texts)] if texts else None
+
+        numbers, vocab_size = self.requests.tolist(), asked.vocab_size
+        self.set_prompt = set_prompt
         self.whose = [whose[i] for i in [*numbers, *numbers[:num_warmups]]]
-        self.contents = [content(i, False) for i in numbers]
-        self.contents += [content(i, True) for i in numbers[:num_warmups]]
+        self.contents = [
+            content(i, schedule.prompt_token_ids(i, vocab_size), text_of(i), params[i])
+            for i in numbers
+        ]
+        self.contents += [
+            content(i, warm_prompt(schedule, i, vocab_size), text_of(i), warm[i])
+            for i in numbers[:num_warmups]
+        ]
         self.real_turns = (
             RealTurns(
                 schedule, self.requests, self.previous_turn, asked.prompt_as, asked.vocab_size
