@@ -22,6 +22,8 @@ from harness.tracking.detect.weigh import (
 
 DRIFT_MARGIN = 3.0
 """By how much a step must be likelier than a straight line."""
+_ALIKE = 0.25
+"""Levels are one when they lie nearer than that share of the step between two."""
 PER_NIGHT = 4
 """Re-runs of one night at most, where somebody can be asked for them."""
 RECENT_NIGHTS = 7
@@ -78,6 +80,8 @@ def search(
                 break
             known.append(answer)
             found = weigh(evidence, starts, night, known, is_large, limit)
+        if found and found.certainty == "found" and _is_between_two(steps, found):
+            found = weigh(evidence, starts, night, known, is_large, limit.held)
         if found and found.certainty == "found":
             seen, place = of_night(evidence, starts, night), found.where.place
             gain = float(seen.gain[seen.first == place][0])
@@ -90,6 +94,16 @@ def search(
         elif found and night == last:
             steps.append(found)
     return Walk([settled(evidence, step, starts, last, known) for step in steps], starts, drifts)
+
+
+def _is_between_two(steps: Sequence[WeighedStep], found: WeighedStep) -> bool:
+    """Whether the series was at both levels before, and has come back: it is one of two by chance,
+    and only a re-run tells a commit's doing from that.
+    """
+    return all(
+        any(abs(level - each.level) < _ALIKE * abs(found.rise) for each in steps)
+        for level in (found.level, found.level + found.rise)
+    )
 
 
 def wanted_reruns(step: WeighedStep | None, known: Sequence[PairRerun]) -> tuple[int, int] | None:

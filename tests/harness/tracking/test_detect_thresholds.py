@@ -94,6 +94,23 @@ def test_a_step_is_likelier_by_three_than_a_drift_or_is_none(line_gain, is_step)
     assert (len(walk.steps), walk.drifts) == ((1, []) if is_step else (0, [NIGHT]))
 
 
+def of_two_levels(last: float, reruns: Sequence[Rerun] = ()) -> list[tuple[str, int]]:
+    """What is said of a series that was at 0, at 0.3, at 0 and is at ``last``, in logarithms."""
+    levels = np.repeat([0.0, 0.3, 0.0, last], [14, 10, 10, 6])
+    values = np.exp(levels + 1e-3 * np.random.default_rng(3).standard_normal(len(levels)))
+    return [(each.certainty, each.place) for each in examine(Series.of(values), reruns).changes]
+
+
+@pytest.mark.parametrize(("last", "said"), [(0.395, "suspected"), (0.41, "found")])
+def test_a_series_that_is_at_one_of_two_levels_by_chance_blames_nobody(last, said):
+    assert of_two_levels(last) == [("found", 14), ("found", 24), (said, 34)]
+
+
+def test_what_it_does_at_two_levels_is_a_commits_when_a_rerun_has_it_too():
+    again = Rerun("33", "39", math.exp(0.3), (math.exp(0.29), math.exp(0.31)), "39")
+    assert of_two_levels(0.3, [again])[-1] == ("confirmed", 34)
+
+
 def test_four_reruns_are_asked_for_in_a_night():
     asked = []
 
