@@ -54,7 +54,7 @@ _STEP = [
 _REQUEST = [
     tracked(metric, _ALONE, handoff=(HANDOFFS[0], HANDOFFS[-1]), workload=(DECODE,))
     for metric, definition in METRICS.items()
-    if definition.when != "step"
+    if definition.counted
 ]
 _WIRE = tracked(
     "wire_bytes_per_step", _ACROSS, handoff=_ACROSS_HANDOFFS, wire=("pickle",), workload=(DECODE,)
