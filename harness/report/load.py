@@ -70,10 +70,10 @@ def describe_load(result: LoadResult, folder: Path | None = None) -> Report:
 
 def _pictures(result: LoadResult, folder: Path) -> list[Picture]:
     try:
-        (requests, deliveries) = (
+        requests, deliveries = [
             read_rows(next((folder / "rows").glob(f"*-{name}.parquet")))
             for name in ("requests", "deliveries")
-        )
+        ]
     except (StoreError, StopIteration):
         return []  # a picture less; the figures are not made of these rows
     return [

@@ -565,7 +565,10 @@ for _ in range(5):
     os.waitpid(pid, 0)
 def stats():
     for each in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        yield each.read_text().rpartition(")")[2].split()[:2]
+        try:
+            yield each.read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # it ended meanwhile
+            pass
 while [1 for state, parent in stats() if parent == "1"] != [1]:
     pass
 raise SystemExit(7)

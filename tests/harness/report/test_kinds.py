@@ -246,7 +246,7 @@ class Tags(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "img", "br"):
+        if tag not in ("meta", "img", "br", "source"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
