@@ -21,7 +21,7 @@ from dashboards.content.experiments import (
 from dashboards.content.news import Item, items
 from dashboards.content.recent_changes import recent_changes
 from dashboards.content.series import all_series
-from dashboards.content.standing import standings
+from dashboards.content.standing import all_old, standings
 from dashboards.content.timelines import timelines
 from dashboards.folder import replacing_folder
 from dashboards.names import Names
@@ -30,7 +30,6 @@ from harness.files import writing
 from harness.machine.git import GitError
 from harness.tracking.asv.config import asv_results_folder
 from harness.tracking.by_commit import reproduce_commands
-from harness.tracking.event_words import event_sentence
 from harness.tracking.frames import figures_frame, parameters_frame
 from harness.tracking.history import History, load_history
 from harness.tracking.judge_figures import judge_all
@@ -81,20 +80,22 @@ def build_site(
         triage = load_triage(beside.parent / "triage.toml") if beside else NOTHING_SAID
     verdicts, events = judge_all(found.figures, by_series(found.reruns), triage, now.date())
     order = {commit.hash: place for place, commit in enumerate(known)}
+    stand = standings(found.figures, verdicts, now)
+    news = items(verdicts, order, is_old=all_old(stand))
     content = Content(
         commits=known,
         series=series,
         verdicts=verdicts,
         latest=recent_changes(verdicts, found.figures),
-        items=_with_commands(items(verdicts, order), repository or root, found.config),
-        standings=standings(found.figures, verdicts, now),
+        items=_with_commands(news, repository or root, found.config),
+        standings=stand,
         experiments=newest_first(experiments),
         timelines=timelines(root, most_timelines, problems),
         root=root,
         found=found,
         now=now,
         notice=notice,
-        events=[event_sentence(event) for event in events],
+        events=events,
     )
     with replacing_folder(output) as folder, writing(output):
         pages = Writer(folder, content).everything()

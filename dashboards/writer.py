@@ -21,6 +21,8 @@ from dashboards.content.timelines import Timeline
 from dashboards.pages import ASSETS, templates
 from dashboards.pictures.sparkline import LAST, sparkline
 from harness.report.header import machine_words
+from harness.tracking.detect.page import MachineEvent
+from harness.tracking.event_words import event_sentence
 from harness.tracking.history import History
 from harness.tracking.verdict import Key, SeriesVerdict
 
@@ -62,7 +64,7 @@ class Content(NamedTuple):
     found: History
     now: datetime
     notice: str = ""
-    events: Sequence[str] = ()
+    events: Sequence[MachineEvent] = ()
 
 
 class Writer:
@@ -174,7 +176,7 @@ class Writer:
                 default=None,
             ),
             "standings": content.standings,
-            "events": content.events,
+            "events": [(event, event_sentence(event)) for event in content.events],
             "items": content.items,
             "most_rows": _MOST_ROWS,
             "many_variants": _MANY_VARIANTS,
@@ -288,13 +290,16 @@ class Writer:
         known = self.content.commits
         values = script.commit_values(self.content.series, self.content.verdicts, known)
         marks = marks_by_commit(self.content.verdicts)
+        befallen = {commit for event in self.content.events for commit in event.commits}
         self._page(
             "commits.html",
             "commits.html",
             rows=[
-                (commit, len(rows), marks.get(commit.hash, []))
+                (commit, len(rows), marks.get(commit.hash, []), commit.hash in befallen)
                 for commit, rows in zip(known, values, strict=True)
             ][::-1],
+            told=any(commit.subject for commit in known),
+            age=self.content.standings[0].age if self.content.standings else "",
         )
         for place, (commit, rows) in enumerate(zip(known, values, strict=True)):
             self._data(f"commit/{commit.page}", f"commit {place}", rows)

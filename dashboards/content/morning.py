@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dashboards.content.news import Item
 from dashboards.content.recent_changes import RecentChange, RecentChanges
 from dashboards.content.series import ChartSeries
-from dashboards.content.standing import Standing
+from dashboards.content.standing import Standing, all_old
 from harness.report.what_to_do import NOTHING_TO_DO
 from harness.tracking.verdict import Key, Word
 
@@ -14,9 +14,8 @@ def advice(
     items: Sequence[Item], latest: RecentChanges, standings: Sequence[Standing]
 ) -> tuple[str, RecentChange | None]:
     """What to do this morning, in a sentence, and the change to look at first."""
-    open_ = (change for item in items for change in item.changes if change.is_regression)
-    worst = max(open_, key=lambda change: change.size, default=None)
-    if standings and all(each.is_old for each in standings):
+    worst = next((item.changes[0] for item in items if item.changes[0].is_regression), None)
+    if all_old(standings):
         age = standings[0].age
         return f"Measure again before you act: the newest figures are {age} old.", worst
     if worst or not standings:

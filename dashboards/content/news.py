@@ -12,9 +12,9 @@ from harness.tracking.triage import acknowledgement
 from harness.tracking.verdict import Key, SeriesVerdict
 
 NewsKind = Literal["new", "open", "settled", "known", "better", "changed"]
-"""new, open: a regression that nobody has spoken of, seen first at the newest point of a series or
-before. settled: it became worse, and with later changes it is worse no more. known: the triage file
-speaks of it.
+"""new, open: a regression that nobody has spoken of, seen first at the newest point of a series
+that was measured of late, or before. settled: it became worse, and with later changes it is worse
+no more. known: the triage file speaks of it.
 """
 
 NEWS_LABELS: dict[NewsKind, str] = {
@@ -47,21 +47,38 @@ class Item(NamedTuple):
         """A sign and a word."""
         return NEWS_LABELS[self.kind]
 
+    @property
+    def cost(self) -> float:
+        """The sum over its series of how large the changes that count are."""
+        counts = self.kind in ("new", "open")
+        return sum(each.size for each in self.changes if each.is_regression or not counts)
 
-def items(verdicts: Mapping[Key, SeriesVerdict], order: Mapping[str, int]) -> list[Item]:
-    """The news by commit: what is to be done first, then the newest. ``order``: of the commits."""
-    found = [_item(each) for each in by_commit(verdicts)]
-    kinds = list(NEWS_LABELS)
-    found.sort(key=lambda each: (kinds.index(each.kind), -order.get(each.commit, 0)))
+
+def items(
+    verdicts: Mapping[Key, SeriesVerdict], order: Mapping[str, int], *, is_old: bool
+) -> list[Item]:
+    """The news by commit: what is to be done first, and of that what costs most, then the newest.
+
+    ``order``: of the commits. ``is_old``: all figures are, so that nothing is new.
+    """
+    found = [_item(each, is_old) for each in by_commit(verdicts)]
+    kinds = [kind for kind in NEWS_LABELS if kind != "new"]
+    found.sort(
+        key=lambda each: (
+            kinds.index("open" if each.kind == "new" else each.kind),
+            -each.cost,
+            -order.get(each.commit, 0),
+        )
+    )
     return found
 
 
-def _item(news: CommitNews) -> Item:
+def _item(news: CommitNews, is_old: bool) -> Item:
     leader, members = news
     changes = sorted((recent_change(each, judged) for each, judged in members), key=_worst_first)
     open_ = [change for change in changes if change.is_regression]
     return Item(
-        _kind(changes),
+        _kind(changes, is_old),
         leader.first_after,
         leader.plausible,
         changes,
@@ -70,9 +87,10 @@ def _item(news: CommitNews) -> Item:
     )
 
 
-def _kind(changes: Sequence[RecentChange]) -> NewsKind:
+def _kind(changes: Sequence[RecentChange], is_old: bool) -> NewsKind:
     if open_ := [change for change in changes if change.is_regression]:
-        return "new" if any(change.ago == 0 for change in open_) else "open"
+        is_new = not is_old and any(change.ago == 0 for change in open_)
+        return "new" if is_new else "open"
     worse = [change for change in changes if change.verdict == "worse"]
     if worse:
         return "settled" if any(change.status == "open" for change in worse) else "known"

@@ -10,7 +10,7 @@ import pandas as pd
 from harness.report.series_words import LABELS, change_size, counts, counts_sentence, triaged
 from harness.tracking.detect.change import Change as Found
 from harness.tracking.triage import Judged, Status
-from harness.tracking.verdict import RECENT_POINTS, Key, SeriesVerdict, Word, word_of
+from harness.tracking.verdict import Key, SeriesVerdict, Word, word_of
 
 _ORDER = list(LABELS)
 _NEWS = ("worse", "better", "changed")
@@ -86,11 +86,15 @@ def recent_steps(verdicts: Mapping[Key, SeriesVerdict]) -> dict[Key, list[Recent
 
 
 def marks_by_commit(verdicts: Mapping[Key, SeriesVerdict]) -> dict[str, list[tuple[Word, int]]]:
-    """At the likeliest commit of each change: in how many series it stands, by what was said."""
+    """At the likeliest commit of each change: in how many series it stands, by what was said.
+
+    A suspicion marks none: it is measured again before anybody is troubled with it.
+    """
     found: dict[str, Counter[Word]] = {}
     for changes in recent_steps(verdicts).values():
         for change in changes:
-            found.setdefault(change.first_after, Counter())[change.verdict] += 1
+            if change.verdict in _NEWS:
+                found.setdefault(change.first_after, Counter())[change.verdict] += 1
     return {
         commit: sorted(words.items(), key=lambda pair: _ORDER.index(pair[0]))
         for commit, words in found.items()
@@ -109,8 +113,7 @@ def recent_changes(verdicts: Mapping[Key, SeriesVerdict], figures: pd.DataFrame)
         for judged in (*each.news, *([each.suspicion] if each.suspicion else []))
     ]
     of_late.sort(key=lambda change: (_ORDER.index(change.verdict), -change.size))
-    is_stale = any(each.is_stale for each in verdicts.values())
-    when = _when(current, is_stale or any(change.ago for change in of_late))
+    when = _when(current, {change.first_after for change in of_late if change.verdict in _NEWS})
     sentence, headline, rest = _said(when, verdicts.values())
     return RecentChanges(sentence, of_late, headline, rest)
 
@@ -143,13 +146,19 @@ def _change(of: SeriesVerdict, found: Found) -> RecentChange:
     )
 
 
-def _when(current: pd.DataFrame, goes_back: bool) -> str:
-    """By its date, since a page may be read a week later."""
-    measured = current["measured"].max()
-    if pd.isna(measured):
-        measured = current["date"].max()
-    day = f"{measured.day} {measured:%B %Y}"
-    return f"Last {RECENT_POINTS} commits, to {day}" if goes_back else f"Measured on {day}"
+def _when(current: pd.DataFrame, blamed: Collection[str]) -> str:
+    """By dates, since a page may be read a week later: of the commits from the first one blamed."""
+    newest, measured = current["date"].max(), current["measured"].max()
+    first = current.loc[current["commit"].isin(blamed), "date"].min()
+    if pd.isna(first) or first == newest:
+        return f"Measured on {_day(newest if pd.isna(measured) else measured)}"
+    is_near = f"{first:%Y %m}" == f"{newest:%Y %m}"
+    begun = "" if first.date() == newest.date() else f"{first.day if is_near else _day(first)} to "
+    return f"Commits of {begun}{_day(newest)}"
+
+
+def _day(when: pd.Timestamp) -> str:
+    return f"{when.day} {when:%B %Y}"
 
 
 def _said(when: str, verdicts: Collection[SeriesVerdict]) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """How the watch itself stands, by machine and environment: how old, how noisy, what is missing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from math import isfinite
 from statistics import median
@@ -67,6 +67,11 @@ def _noise(judged: list[SeriesVerdict]) -> str:
         if each.series.kind == "timing" and isfinite(each.findings.noise)
     ]
     return f"±{fmt.percent(median(timings))}" if timings else ""
+
+
+def all_old(found: Sequence[Standing]) -> bool:
+    """Whether no machine has measured anything of late."""
+    return bool(found) and all(each.is_old for each in found)
 
 
 def age_words(age: timedelta) -> str:

@@ -6,19 +6,19 @@ from harness.tracking.detect.page import MachineEvent
 
 def event_sentence(event: MachineEvent) -> str:
     """What all series did at once, since when, and what would tell it from a commit's doing."""
-    many = f"{event.benchmarks} benchmarks in {event.unit or 'one unit'} on {event.machine}"
+    what = f"Machine event on {event.machine}: {event.benchmarks} benchmarks"
+    what += f" in {event.unit}" if event.unit else ""
     size = fmt.percent(event.ratio - 1, signed=True)
-    first = event.commits[0][:10]
+    first, *_, last = (each[:8] for each in (*event.commits, event.commits[-1]))
     if event.kind == "noise":
-        lay = f"Machine event: {many} lay {event.ratio:.1f} times as far apart as usual"
-        if len(event.commits) == 1:
-            return f"{lay} on the night of {first}, which counts less."
-        return f"{lay} on {len(event.commits)} nights from {first} on, which count less."
+        at = f"at {first}" if first == last else f"on {len(event.commits)} nights from {first} on"
+        told = f"{what} scattered {event.ratio:.1f} times as widely as usual {at}"
+        return f"{told}. What is measured on such a night has less weight in every verdict."
     if event.kind == "night":
-        return f"Machine event: {many} were {size} together at {first} alone; it is taken out."
-    since = first if len(event.commits) == 1 else f"one of {first} to {event.commits[-1][:10]}"
-    told = f"Machine event: {many} are {size} together from {since} on, and no commit is blamed"
+        return f"{what} were {size} together at {first} alone. It is taken out of every series."
+    since = first if first == last else f"one of {first} to {last}"
+    told = f"{what} are {size} together from {since} on, and no commit is blamed"
     if event.next_pair is None:
         return f"{told}: side by side the commits do not differ."
     before, after = event.next_pair
-    return f"{told} until {before[:10]} and {after[:10]}, measured again side by side, differ too."
+    return f"{told} until {before[:8]} and {after[:8]}, measured again side by side, differ too."

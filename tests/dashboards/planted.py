@@ -89,7 +89,7 @@ MESSAGES = {
 AUTHORS = ("Ada Example", "Bo Example", "Chidi Example")
 POINTS = tuple(product(HANDOFFS, POLICIES))
 SENTENCE = (
-    "Measured on 8 January 2026: 2 regressions, 1 improvement, 1 suspicious, "
+    "Commits of 6 to 8 January 2026: 2 regressions, 1 improvement, 1 suspicious, "
     "56 with no change shown."
 )
 

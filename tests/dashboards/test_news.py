@@ -8,8 +8,9 @@ import pytest
 from planted import MESSAGES, plant
 from test_site import Page
 
+from dashboards.content.morning import advice
 from dashboards.content.news import items
-from dashboards.content.recent_changes import marks_by_commit
+from dashboards.content.recent_changes import RecentChanges, marks_by_commit
 from dashboards.site import build_site
 from harness.tracking.history import load_history
 from harness.tracking.judge_figures import judge_all
@@ -23,11 +24,12 @@ def planted(tmp_path_factory):
     return plant(tmp_path_factory.mktemp("news"), commits=12)
 
 
-def judged(planted, figures=None, triage=NOTHING_SAID):
+def judged(planted, figures=None, triage=NOTHING_SAID, *, is_old=False):
     """The items of these figures, and the verdicts behind them."""
     figures = load_history(planted.results).figures if figures is None else figures
     verdicts = judge_all(figures, {}, triage, TODAY).verdicts
-    return items(verdicts, {commit: n for n, commit in enumerate(planted.hashes)}), verdicts
+    order = {commit: n for n, commit in enumerate(planted.hashes)}
+    return items(verdicts, order, is_old=is_old), verdicts
 
 
 def test_what_the_newest_commits_broke_is_new_and_each_commit_stands_once(planted):
@@ -51,6 +53,19 @@ def test_a_regression_that_stood_there_before_is_open(planted):
     found, _ = judged(planted, more)
     kinds = {each.commit: (each.kind, each.changes[0].ago) for each in found}
     assert kinds[planted.hashes[-1]] == ("open", 1)
+
+
+def test_nothing_is_new_in_old_figures(planted):
+    found, _ = judged(planted, is_old=True)
+    assert [each.kind for each in found] == ["open", "open"]
+
+
+def test_what_costs_more_comes_first_and_is_what_to_look_at(planted):
+    found, _ = judged(planted)
+    assert [each.cost for each in found] == sorted((each.cost for each in found), reverse=True)
+    assert found[1].cost == found[1].changes[0].size, "its improvement costs nothing"
+    latest = RecentChanges("", [], "")
+    assert advice(found, latest, []) == ("", found[0].changes[0])
 
 
 def test_what_the_page_says_to_acknowledge_does_acknowledge_it(planted, tmp_path):
@@ -81,6 +96,14 @@ def test_the_list_of_commits_has_their_authors_and_marks(planted, tmp_path):
         words,
     )
     assert 2 <= len(re.findall('data-row="[a-z]', page)) < len(planted.hashes)
+
+
+def test_where_nobody_knows_messages_the_list_of_commits_says_so_once(planted, tmp_path):
+    build_site(planted.results, tmp_path / "site")
+    page = Page(tmp_path / "site" / "commits.html")
+    assert "Messages and authors are in no repository that was found" in page.text
+    assert "Author" not in page.text
+    assert "–" not in page.text
 
 
 def test_with_a_configuration_asvs_command_is_there_too(planted, tmp_path):

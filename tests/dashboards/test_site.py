@@ -194,7 +194,7 @@ def test_the_overview_says_what_changed_in_one_sentence(site, small):
 def test_the_overview_says_how_old_and_how_noisy_the_figures_are(site):
     words = " ".join(Page(site / "index.html").text.split())
     when = "measured 27 hours before this page was built, 2026-01-09 06:00 UTC"
-    assert f"box py3.11 {when} 60 series, none stale" in words
+    assert f"box py3.11 {when} 60 series, all measured at its newest commit" in words
     assert re.search(r"noise ±[01]\.\d\d? % \(median timing\)", words)
 
 

@@ -173,13 +173,17 @@ def event(**given) -> MachineEvent:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "26 benchmarks in seconds on box are +2.0 % together from bbbbbbbbbb on"),
-        ({}, "until aaaaaaaaaa and cccccccccc, measured again side by side, differ too."),
+        ({}, "event on box: 26 benchmarks in seconds are +2.0 % together from bbbbbbbb on"),
+        ({}, "until aaaaaaaa and cccccccc, measured again side by side, differ too."),
         ({"next_pair": None}, "side by side the commits do not differ."),
-        ({"commits": ("b" * 40, "d" * 40)}, "from one of bbbbbbbbbb to dddddddddd on"),
-        ({"kind": "night"}, "were +2.0 % together at bbbbbbbbbb alone; it is taken out."),
-        ({"kind": "noise", "ratio": 2.0}, "lay 2.0 times as far apart as usual on the night of"),
-        ({"unit": ""}, "26 benchmarks in one unit on box"),
+        ({"commits": ("b" * 40, "d" * 40)}, "from one of bbbbbbbb to dddddddd on"),
+        ({"kind": "night"}, "were +2.0 % together at bbbbbbbb alone. It is taken out"),
+        ({"kind": "noise", "ratio": 2.0}, "scattered 2.0 times as widely as usual at bbbbbbbb."),
+        (
+            {"kind": "noise", "ratio": 2.0, "commits": ("b" * 40, "d" * 40)},
+            "as widely as usual on 2 nights from bbbbbbbb on.",
+        ),
+        ({"unit": ""}, "on box: 26 benchmarks are"),
     ],
 )
 def test_events_are_said_in_a_sentence(given, says):
@@ -317,6 +321,12 @@ def test_what_befell_the_machine_stands_on_the_overview(tmp_path):
     build_site(tmp_path / "results", tmp_path / "site", repository=tmp_path)
     page = (tmp_path / "site" / "index.html").read_text()
     said = re.search(
-        r"<li>Machine event: 12 benchmarks in s on box are \+[56]\.\d % together", page
+        r'class="note">Machine event on box: 12 benchmarks in s are \+[56]\.\d % together.*'
+        r'<span class="faint">(\d{4}-\d\d-\d\d), <a class="hash" href="commit/',
+        page,
     )
     assert said is not None
+    commits = (tmp_path / "site" / "commits.html").read_text()
+    marked = [row for row in commits.split("<tr ") if "machine event" in row]
+    assert said[1] in "".join(marked)
+    assert 'data-row=" machine"' in marked[0], "only with marks shows it"
