@@ -80,6 +80,7 @@ class Writer:
             each.key: sparkline(each, content.verdicts[each.key]) for each in content.series
         }
         self.several = len({series.key[:2] for series in content.series}) > 1
+        self.heat_maps = self._heat_maps()
         self.everywhere = self._everywhere()
         self.pages = 0
 
@@ -92,8 +93,8 @@ class Writer:
             self._metrics()
             self._commits()
             self._page("compare.html", "compare.html", data=["commits", "series", "verdicts"])
-        if content.experiments or self.by_page:
-            self._page("heatmap.html", "heatmap.html", sources=self._heat_maps())
+        if self.heat_maps:
+            self._page("heatmap.html", "heatmap.html", sources=self.heat_maps)
         self._experiments()
         self._releases()
         if content.timelines[0]:
@@ -116,7 +117,7 @@ class Writer:
             (bool(content.series), "compare.html", "Compare"),
             (bool(content.series), "metrics.html", "Metrics"),
             (bool(content.experiments), "experiments.html", "Experiments"),
-            (bool(content.experiments or content.series), "heatmap.html", "Heat map"),
+            (bool(self.heat_maps), "heatmap.html", "Heat map"),
             (bool(content.timelines[0]), "timelines.html", "Timelines"),
             (any(each.releases for each in content.experiments), "releases.html", "Releases"),
             (True, "machines.html", "Machines"),

@@ -86,8 +86,8 @@ def pairs(details: dict[str, Any]) -> list[tuple[str, str]]:
     for key, value in details.items():
         if key == "machine" or value in (None, "", [], {}):
             continue
-        if key == "memory_bytes" and isinstance(value, int | float):
-            words = f"{fmt.number(value / GIB)} GiB"
+        if key in ("memory_bytes", "ram") and (size := _bytes(value)):
+            words = f"{fmt.number(size / GIB)} GiB"
         elif isinstance(value, list):
             words = ", ".join(map(str, value))
         elif isinstance(value, bool):
@@ -96,6 +96,14 @@ def pairs(details: dict[str, Any]) -> list[tuple[str, str]]:
             words = str(value)
         lines.append((_LABELS.get(key, key.replace("_", " ")), words))
     return lines
+
+
+def _bytes(memory: object) -> int | None:
+    """asv's is a text: kB where it asked Linux, bytes where it asked macOS, or what a user wrote."""
+    if isinstance(memory, str):
+        size = int(memory) if memory.isdecimal() else 0
+        return size if size >= 2**32 else size * 1024
+    return int(memory) if isinstance(memory, int | float) else None
 
 
 def _described(root: Path) -> dict[str, dict[str, Any]]:

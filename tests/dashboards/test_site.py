@@ -33,6 +33,7 @@ from processes import HANG_SECONDS, HEARS_CTRL_C
 from dashboards import script
 from dashboards.content.commits import checked_address, commits, remote_address
 from dashboards.content.grid import against, layout
+from dashboards.content.machines import pairs
 from dashboards.content.recent_changes import recent_changes, recent_steps
 from dashboards.content.series import all_series
 from dashboards.content.standing import standings
@@ -689,3 +690,11 @@ def test_results_that_real_asv_wrote_for_another_project(tmp_path):
     described = Page(tmp_path / "site" / "machines.html").text
     assert "a processor" in described
     assert "suite.track_endless is inf" in described
+
+
+@pytest.mark.parametrize(
+    ("ram", "said"),
+    [("16416652", "15.7 GiB"), ("17179869184", "16.0 GiB"), ("16GB", "16GB"), (2**34, "16.0 GiB")],
+)
+def test_the_memory_that_asv_knows_has_a_unit(ram, said):
+    assert pairs({"machine": "box", "ram": ram}) == [("memory", said)]
