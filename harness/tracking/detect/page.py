@@ -8,6 +8,7 @@ machine's until a re-run of the commits has it too; one of the latter is left in
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from math import exp, log
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -215,7 +216,8 @@ class _Table(NamedTuple):
             if len(vote) >= LEAST_ROWS:
                 alone = [np.array([n]) for n in range(len(vote))]
                 shared = common(self.values[vote] - off[vote], alone)
-                steps = self._steps(shared, [keys[row] for row in vote], reruns, limits)
+                members = [keys[row] for row in vote]
+                steps = self._steps(shared, members, reruns, limits, of_all)
                 off[vote] += shared.shrunk(self._levels(steps))
                 limits_on = of_all | self._limits_on(steps, limits)
             for row in vote:
@@ -238,12 +240,21 @@ class _Table(NamedTuple):
         return found
 
     def _steps(
-        self, shared: Common, members: Sequence[SeriesKey], reruns: Reruns, limits: StepLimits
+        self,
+        shared: Common,
+        members: Sequence[SeriesKey],
+        reruns: Reruns,
+        limits: StepLimits,
+        limits_on: Mapping[int, StepLimits] = MappingProxyType({}),
     ) -> tuple[Change, ...]:
-        """Those of a common part, by itself and by what its members' re-runs share."""
+        """Those of a common part, by itself and by what its members' re-runs share.
+
+        ``limits_on`` some nights stand for ``limits``.
+        """
         points = tuple(map(Point, self.nights, np.exp(shared.part).tolist()))
         pooled = list(_pooled([run for key in members for run in reruns.get(key, ())]))
-        found = examine(Series(points, noise_floor=LEAST_EVENT), pooled, limits=limits)
+        series = Series(points, noise_floor=LEAST_EVENT)
+        found = examine(series, pooled, limits=limits, limits_on=limits_on)
         return tuple(self._as_rerun(change, pooled) for change in found.changes)
 
     def _as_rerun(self, change: Change, pooled: Sequence[Rerun]) -> Change:

@@ -119,6 +119,17 @@ def test_a_rerun_that_has_it_too_makes_it_a_commits():
     assert page_of(all_series, fewer).events, "two series do not say what all share"
 
 
+def test_what_a_rerun_has_of_all_is_left_in_the_variants_of_a_benchmark_too():
+    logs = noise(4, 240) + np.where(np.arange(NIGHTS) >= NIGHTS - 3, 0.1, 0.0)
+    rows = enumerate(keyed(logs).values())
+    all_series = {("box", "py", f"suite.time_{n // 6}({n % 6})"): each for n, each in rows}
+    (event,) = page_of(all_series).events
+    rerun = Rerun(str(NIGHTS - 4), str(NIGHTS - 1), 1.1, (1.08, 1.12), str(NIGHTS - 1))
+    page = page_of(all_series, {key: [rerun] for key in list(all_series)[:18:6]})
+    assert page.events == []
+    assert len(alerts(page)) > 120
+
+
 def test_one_of_many_that_changes_is_found_beside_a_machines_night():
     logs = noise(5)
     logs[:, 57] += 0.05
