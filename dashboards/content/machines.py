@@ -99,7 +99,7 @@ def pairs(details: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _bytes(memory: object) -> int | None:
-    """asv's is a text: kB where it asked Linux, bytes where it asked macOS, or what a user wrote."""
+    """asv's is a text: kB where Linux was asked, bytes where macOS was, or what a user wrote."""
     if isinstance(memory, str):
         size = int(memory) if memory.isdecimal() else 0
         return size if size >= 2**32 else size * 1024

@@ -123,7 +123,7 @@ def test_what_a_rerun_has_of_all_is_left_in_the_variants_of_a_benchmark_too():
     logs = noise(4, 240) + np.where(np.arange(NIGHTS) >= NIGHTS - 3, 0.1, 0.0)
     rows = enumerate(keyed(logs).values())
     all_series = {("box", "py", f"suite.time_{n // 6}({n % 6})"): each for n, each in rows}
-    (event,) = page_of(all_series).events
+    assert page_of(all_series).events
     rerun = Rerun(str(NIGHTS - 4), str(NIGHTS - 1), 1.1, (1.08, 1.12), str(NIGHTS - 1))
     page = page_of(all_series, {key: [rerun] for key in list(all_series)[:18:6]})
     assert page.events == []
