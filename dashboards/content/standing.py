@@ -75,9 +75,11 @@ def all_old(found: Sequence[Standing]) -> bool:
 
 
 def age_words(age: timedelta) -> str:
-    """As "3 hours" or "12 days"; what is younger, or of the future, is "under an hour"."""
+    """As "3 hours", "12 days" or "4 years"; "under an hour" where it is younger, or to come."""
     hours = int(age.total_seconds() // 3600)
     if hours < 1:
         return "under an hour"
     number, unit = (hours, "hour") if hours < 48 else (hours // 24, "day")
+    if number >= 730 and unit == "day":
+        number, unit = number // 365, "year"
     return f"{number:,} {unit}{'' if number == 1 else 's'}"

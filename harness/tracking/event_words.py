@@ -7,7 +7,7 @@ from harness.tracking.detect.page import MachineEvent
 def event_sentence(event: MachineEvent) -> str:
     """What all series did at once, since when, and what would tell it from a commit's doing."""
     what = f"Machine event on {event.machine}: {event.benchmarks} benchmarks"
-    what += f" in {event.unit}" if event.unit else ""
+    what += f" (unit: {event.unit})" if event.unit else ""
     size = fmt.percent(event.ratio - 1, signed=True)
     first, *_, last = (each[:8] for each in (*event.commits, event.commits[-1]))
     if event.kind == "noise":

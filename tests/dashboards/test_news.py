@@ -101,7 +101,7 @@ def test_the_list_of_commits_has_their_authors_and_marks(planted, tmp_path):
 def test_where_nobody_knows_messages_the_list_of_commits_says_so_once(planted, tmp_path):
     build_site(planted.results, tmp_path / "site")
     page = Page(tmp_path / "site" / "commits.html")
-    assert "Messages and authors are in no repository that was found" in page.text
+    assert "Messages and authors are missing, for these results lie in no repository" in page.text
     assert "Author" not in page.text
     assert "–" not in page.text
 

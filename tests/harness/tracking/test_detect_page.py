@@ -184,7 +184,7 @@ def event(**given) -> MachineEvent:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "event on box: 26 benchmarks in seconds are +2.0 % together from bbbbbbbb on"),
+        ({}, "event on box: 26 benchmarks (unit: seconds) are +2.0 % together from bbbbbbbb on"),
         ({}, "until aaaaaaaa and cccccccc, measured again side by side, differ too."),
         ({"next_pair": None}, "side by side the commits do not differ."),
         ({"commits": ("b" * 40, "d" * 40)}, "from one of bbbbbbbb to dddddddd on"),
@@ -332,8 +332,8 @@ def test_what_befell_the_machine_stands_on_the_overview(tmp_path):
     build_site(tmp_path / "results", tmp_path / "site", repository=tmp_path)
     page = (tmp_path / "site" / "index.html").read_text()
     said = re.search(
-        r'class="note">Machine event on box: 12 benchmarks in s are \+[56]\.\d % together.*'
-        r'<span class="faint">(\d{4}-\d\d-\d\d), <a class="hash" href="commit/',
+        r'class="note">Machine event on box: 12 benchmarks \(unit: s\) are \+[56]\.\d % together.*'
+        r'href="commit/[0-9a-f]+\.html">the commit of (\d{4}-\d\d-\d\d)</a>',
         page,
     )
     assert said is not None
