@@ -155,7 +155,7 @@ RUNNER_SECONDS = 65e-6
 
 
 def test_the_profile_is_that_of_the_published_trials():
-    profile = load_profile("opt-125m-h200-launched")
+    profile = load_profile("opt-125m-h200-measured")
     host = profile.host
     cells = [*published("gpu-verdict.json").values(), *published("gpu-grid.json").values()]
     launch, wait, device = (
@@ -173,7 +173,7 @@ def test_the_profile_is_that_of_the_published_trials():
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [("opt-125m-h200-launched", "opt-125m"), ("llama-3-8b-h200-launched", "llama-3-8b")],
+    [("opt-125m-h200-measured", "opt-125m"), ("llama-3-8b-h200-measured", "llama-3-8b")],
 )
 def test_attention_is_that_of_the_published_sweep(name, model):
     profile = load_profile(name)
@@ -193,7 +193,7 @@ def test_attention_is_that_of_the_published_sweep(name, model):
 
 def test_modelled_gains_are_those_of_the_device():
     """The stored modelled trials of the same machine, with this launch and this device instead."""
-    profile = load_profile("opt-125m-h200-launched")
+    profile = load_profile("opt-125m-h200-measured")
     host = profile.host
     # Six of 206 steps compute prompts alone; the others decode at a mean context of 148 tokens.
     device = profile.seconds(1024, 1024 * 148, 1024 * 148) * 200 / 206
