@@ -38,7 +38,8 @@ _DEVICE = "engines.builtin.device.cuda_model"
 
 class StandIn:
     """One device. ``num_transfers``: copies to it from pinned memory; ``num_calls``: of torch by
-    the host, those that a graph repeats left out.
+    the host, those that a graph repeats left out; ``peak_bytes``: the most that
+    calls have answered between two waits for all of it, the peak of memory as it is counted here.
     """
 
     def __init__(self, now: Callable[[], float] | None) -> None:
@@ -47,6 +48,7 @@ class StandIn:
         self.num_replays = 0
         self.num_transfers = 0
         self.num_calls = 0
+        self.num_bytes = self.peak_bytes = 0
         self._queued: list[Callable[[], object]] = []
         self._done = 0
         self._pinned: dict[int, Tensor] = {}
@@ -62,6 +64,20 @@ class StandIn:
         while self._queued and self._done < place:
             self._queued.pop(0)()
             self._done += 1
+
+    def answered(self, num_bytes: int) -> None:
+        """By a call of torch."""
+        self.num_bytes += num_bytes
+        self.peak_bytes = max(self.peak_bytes, self.num_bytes)
+
+    def wait_for_all(self) -> None:
+        """Nothing of what has been queued is needed after that."""
+        self.complete(self.place)
+        self.num_bytes = 0
+
+    def forget_peak(self) -> None:
+        """Count anew."""
+        self.num_bytes = self.peak_bytes = 0
 
     def pin(self, tensor: Tensor) -> Tensor:
         self._pinned[tensor.untyped_storage().data_ptr()] = tensor
@@ -116,6 +132,8 @@ class _OnCpu(TorchFunctionMode):
             args = tuple(CPU if _is_gpu(each) else each for each in args)
             kwargs.pop("non_blocking", None)
         result = func(*args, **kwargs)
+        if isinstance(result, Tensor):
+            self._stand_in.answered(result.nbytes)
         if pinned:
             return self._stand_in.pin(result)
         if to_gpu and isinstance(result, Tensor) and result.nbytes > LARGEST_BYTES:
@@ -297,12 +315,13 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
         "set_device": lambda device: None,
         "get_device_properties": lambda device: properties,
         "get_device_name": lambda device=None: properties.name,
-        "synchronize": lambda device=None: stand_in.complete(stand_in.place),
+        "synchronize": lambda device=None: stand_in.wait_for_all(),
         "empty_cache": lambda: None,
         "mem_get_info": lambda device=None: (MEMORY_BYTES // 2, MEMORY_BYTES),
         "memory_reserved": lambda device=None: 0,
-        "max_memory_allocated": lambda device=None: 0,
-        "reset_peak_memory_stats": lambda device=None: None,
+        "memory_allocated": lambda device=None: 0,
+        "max_memory_allocated": lambda device=None: stand_in.peak_bytes,
+        "reset_peak_memory_stats": lambda device=None: stand_in.forget_peak(),
     }
 
 
