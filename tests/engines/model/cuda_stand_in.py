@@ -11,6 +11,7 @@ transfer that the host has prepared and nothing for all else, or what another cl
 """
 
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
@@ -39,7 +40,7 @@ _DEVICE = "engines.builtin.device.cuda_model"
 class StandIn:
     """One device. ``num_transfers``: copies to it from pinned memory; ``num_calls``: of torch by
     the host, those that a graph repeats left out; ``peak_bytes``: the most that
-    calls have answered between two waits for all of it, the peak of memory as it is counted here.
+    tensors held which calls had made and somebody still had.
     """
 
     def __init__(self, now: Callable[[], float] | None) -> None:
@@ -65,19 +66,19 @@ class StandIn:
             self._queued.pop(0)()
             self._done += 1
 
-    def answered(self, num_bytes: int) -> None:
-        """By a call of torch."""
+    def answered(self, result: Tensor, given: Any) -> None:
+        """By a call of torch; a view holds nothing of its own."""
+        if not any(isinstance(each, Tensor) and _same_memory(each, result) for each in given):
+            self._hold(result.nbytes)
+            weakref.finalize(result, self._hold, -result.nbytes)
+
+    def _hold(self, num_bytes: int) -> None:
         self.num_bytes += num_bytes
         self.peak_bytes = max(self.peak_bytes, self.num_bytes)
 
-    def wait_for_all(self) -> None:
-        """Nothing of what has been queued is needed after that."""
-        self.complete(self.place)
-        self.num_bytes = 0
-
     def forget_peak(self) -> None:
-        """Count anew."""
-        self.num_bytes = self.peak_bytes = 0
+        """Count anew from what is held."""
+        self.peak_bytes = self.num_bytes
 
     def pin(self, tensor: Tensor) -> Tensor:
         self._pinned[tensor.untyped_storage().data_ptr()] = tensor
@@ -133,7 +134,7 @@ class _OnCpu(TorchFunctionMode):
             kwargs.pop("non_blocking", None)
         result = func(*args, **kwargs)
         if isinstance(result, Tensor):
-            self._stand_in.answered(result.nbytes)
+            self._stand_in.answered(result, args)
         if pinned:
             return self._stand_in.pin(result)
         if to_gpu and isinstance(result, Tensor) and result.nbytes > LARGEST_BYTES:
@@ -315,11 +316,11 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
         "set_device": lambda device: None,
         "get_device_properties": lambda device: properties,
         "get_device_name": lambda device=None: properties.name,
-        "synchronize": lambda device=None: stand_in.wait_for_all(),
+        "synchronize": lambda device=None: stand_in.complete(stand_in.place),
         "empty_cache": lambda: None,
         "mem_get_info": lambda device=None: (MEMORY_BYTES // 2, MEMORY_BYTES),
         "memory_reserved": lambda device=None: 0,
-        "memory_allocated": lambda device=None: 0,
+        "memory_allocated": lambda device=None: stand_in.num_bytes,
         "max_memory_allocated": lambda device=None: stand_in.peak_bytes,
         "reset_peak_memory_stats": lambda device=None: stand_in.forget_peak(),
     }
