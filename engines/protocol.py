@@ -100,7 +100,7 @@ class EngineConfig:
     enforce_eager: bool = False
     tensor_parallel_size: int = 1
     device: str = "modelled"
-    device_profile: str = "opt-125m-h200"
+    device_profile: str = "opt-125m-h200-measured"
     representation: str = "list_of_lists"
     delivery: str = "per_request"
     output_processing: str = "inline"

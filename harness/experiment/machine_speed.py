@@ -62,7 +62,14 @@ def speed_changes(rotations: Sequence[Sequence[Cell]], timings: TimedResults) ->
 def _host(result: TrialResult) -> float:
     """Host time of a step without full passes, in seconds; 0 where it is not known."""
     full = result.metrics.get("gc_full_pass_host_share") or 0.0
-    return (result.metrics.get("host_time_per_step") or 0.0) * (1 - full)
+    return (result.metrics.get("host_time_per_step") or 0.0) * _own(result) * (1 - full)
+
+
+def _own(result: TrialResult) -> float:
+    """The share of the host time that is work: launching on a modelled device is a wait, too."""
+    host = result.metrics.get("host_time_per_step")
+    launch = result.metrics.get("phase_launch") if result.cell.device_profile else None
+    return 1 - (launch or 0.0) / host if host else 1.0
 
 
 def _at(result: TrialResult, slowdown: float) -> TrialResult:
@@ -72,7 +79,7 @@ def _at(result: TrialResult, slowdown: float) -> TrialResult:
         value, host = (result.metrics.get(name) for name in (metric.name, metric.host_share))
         if value is None or host is None:
             continue
-        kept = 1 - host * (1 - 1 / slowdown)
+        kept = 1 - host * _own(result) * (1 - 1 / slowdown)
         changed[metric.name] = value * kept if metric.direction == "lower" else value / kept
         full = result.metrics.get(metric.full_passes) or 0.0
         changed[metric.full_passes] = full / slowdown / kept

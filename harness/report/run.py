@@ -150,6 +150,7 @@ def _about(trial: TrialResult) -> list[tuple[str, str]]:
         [
             ("cell", ", ".join(f"{axis} {value}" for axis, value in cell.items())),
             ("trial", f"mode {trial.mode}, seed {trial.seed}, {fmt.seconds(trial.wall_seconds)}"),
+            ("seconds", ", ".join(f"{k} {fmt.seconds(v)}" for k, v in trial.stage_seconds.items())),
             ("arrivals", arrival_words(trial.delivered)),
             ("steady state", steady_words(trial.steady_state)),
             ("engine", ", ".join(f"{k} {fmt.setting(v)}" for k, v in trial.engine_state.items())),

@@ -40,6 +40,7 @@ from harness.trial.rows import write_trial_rows
 from harness.trial.run_queue import RunQueue
 from harness.trial.sender import Sender
 from harness.trial.spec import PAUSED, READY, Trial, TrialResult
+from harness.trial.stage_seconds import Moments, stage_seconds
 from harness.trial.step_costs import StepCosts
 from harness.trial.watch import Extent, StepWatch
 from workloads.schedule import Schedule
@@ -60,7 +61,9 @@ def run_trial(trial: Trial, say_and_wait: Callable[[bytes], None]) -> TrialResul
 
 
 class _Window(NamedTuple):
-    """What is left of a window that is over, its engine gone."""
+    """What is left of a window that is over, its engine gone; ``moments`` as `Moments` has them,
+    from ``asked`` to ``closed``.
+    """
 
     client: TrialClient
     answers: Answers
@@ -70,6 +73,7 @@ class _Window(NamedTuple):
     length_ns: int
     processes: list[ProcessResult]
     events: list[Events]
+    moments: tuple[float, float, float, float]
     per_request: RequestCosts
     model: "CostModel | None"
     growing: list[GrowingLine] | None
@@ -84,7 +88,7 @@ def measure_trial(
     is_fork: bool = False,
 ) -> TrialResult:
     """As `run_trial`, on an engine that stands; a fork leaves the end of it to the others."""
-    engine = ready.engine
+    engine, stood = ready.engine, time.perf_counter()
     sender: Sender | None = None
     try:
         engine.collective_rpc(
@@ -93,6 +97,7 @@ def measure_trial(
             trial.seed,
             MODES[trial.mode].times_passes,
         )
+        filled = time.perf_counter()
         if _is_real_time(trial) and comes_by_itself(ready.schedule):
             sender = Sender(ready.schedule.arrival_seconds)
         window = _window(ready, trial, say_and_wait, sender)
@@ -104,7 +109,8 @@ def measure_trial(
     observation = _observation(ready.schedule, trial, window)
     write_trial_rows(trial.rows_path if trial.mode == "timing" else "", observation)
     _leave_the_core()
-    return _result(ready, trial, window, observation, began)
+    moments = Moments(began, stood, filled, *window.moments, window.length_ns / 1e9)
+    return _result(ready, trial, window, observation, moments)
 
 
 def _extent(ready: ReadyEngine, trial: Trial) -> Extent:
@@ -127,7 +133,7 @@ def _window(
     # Where an engine has several threads or processes they may take one another's core.
     run_queue = RunQueue(is_told=trial.mode == "timing" and trial.is_exact)
     if not trial.slice_steps:
-        say_and_wait(READY)
+        asked, turned = _wait_for_the_turn(say_and_wait)
     watch = mode.watch(engine, _extent(ready, trial))
     warm_up(engine, schedule, cell.batch_size, streams=streams, rehearse=mode.rehearse)
     paused = PausedClock()
@@ -145,10 +151,10 @@ def _window(
     )
     _open_windows(engine, trial)
     if trial.slice_steps:  # it waits for its first turn as for any other
-        say_and_wait(READY)
+        asked, turned = _wait_for_the_turn(say_and_wait)
     counters = EngineCounters(engine)
     watch.window_opens()
-    length_ns = -time.perf_counter_ns()
+    opened_ns = time.perf_counter_ns()
     with run_queue:
         client.run(
             trial.max_steps,
@@ -157,7 +163,7 @@ def _window(
         )
         while watch.wants_more():
             serve_once(engine, watch.step, schedule, streams, output_text)
-    length_ns += time.perf_counter_ns() - paused.away_ns
+    closed_ns = time.perf_counter_ns()
     counters.window_closes()
     _abandon(engine, client, watch)
     counters.engine_is_idle(is_whole=not trial.max_steps)
@@ -168,13 +174,21 @@ def _window(
         watch=watch,
         counters=counters,
         run_queue=run_queue,
-        length_ns=length_ns,
+        length_ns=closed_ns - opened_ns - paused.away_ns,
         processes=engine.collective_rpc(close_process_window),
         events=engine.collective_rpc(process_window_events),
+        moments=(asked, turned, opened_ns / 1e9, closed_ns / 1e9),
         per_request=_request_costs(ready, trial, streams, output_text),
         model=_cost_model(ready, trial, streams),
         growing=_growing_lines(ready, trial, streams),
     )
+
+
+def _wait_for_the_turn(say_and_wait: Callable[[bytes], None]) -> tuple[float, float]:
+    """When it was asked for, and when it had come."""
+    asked = time.perf_counter()
+    say_and_wait(READY)
+    return asked, time.perf_counter()
 
 
 def _request_costs(
@@ -243,13 +257,13 @@ def _observation(schedule: Schedule, trial: Trial, window: _Window) -> Observati
 
 
 def _result(
-    ready: ReadyEngine, trial: Trial, window: _Window, observation: Observation, began: float
+    ready: ReadyEngine, trial: Trial, window: _Window, observation: Observation, at: Moments
 ) -> TrialResult:
     # Only now: what is imported before the window is part of the heap that is measured.
     from harness.trial.origin import origin
 
     measured = compute_metrics(observation, trial.mode)
-    watch, hashes = window.watch, window.answers.let_go()
+    watch, hashes, stages = window.watch, window.answers.let_go(), stage_seconds(at)
     return TrialResult(
         cell=trial.cell,
         mode=trial.mode,
@@ -262,7 +276,8 @@ def _result(
         lengths_sha256=hashes.lengths,
         is_scripted=ready.engine.is_scripted,
         **origin(ENGINES.load(trial.cell.engine).package),
-        wall_seconds=time.perf_counter() - began,
+        wall_seconds=sum(stages.values()) - stages["start"],
+        stage_seconds=stages,
         window_seconds=window.length_ns / 1e9,
         waited_share=observation.waited_share if window.run_queue.tells else None,
         step_host_ns=observation.host_ns.tolist() if trial.slice_steps else [],

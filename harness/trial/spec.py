@@ -116,6 +116,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     engine; where not, lengths are what can agree.
     ``code_sha256`` is over the files that decide figures, ``dependencies`` are versions by name;
     with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
+    ``stage_seconds``: where its process's seconds went, see `harness.trial.stage_seconds`.
     ``window_seconds``: of the window, without the pauses between slices. ``waited_share``: of the
     window, while the trial was ready and another had its core; None where nobody tells.
     ``step_host_ns``: host time of each step, where the window had slices.
@@ -153,6 +154,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: dict[str, str] = {}
     machine: Machine | None = None
     wall_seconds: float
+    stage_seconds: dict[str, float] = {}
     window_seconds: float = 0.0
     waited_share: float | None = None
     step_host_ns: list[int] = []

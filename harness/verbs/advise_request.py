@@ -21,8 +21,8 @@ POLICIES: list[Value] = [
 """What is tried: the baseline first, then what engines in the field do, then a bound."""
 
 MODELS = (
-    "opt-125m-h200",
-    "llama-3-8b-h200",
+    "opt-125m-h200-measured",
+    "llama-3-8b-h200-measured",
     "llama-3-70b-fp8-4xh100",
     "qwen3-235b-fp8-4xh100",
     "deepseek-v3-8xh200",

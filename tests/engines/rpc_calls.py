@@ -66,6 +66,58 @@ class AwaitingDevice:
         return AwaitsTheNext(self._device.launch(batch), self._events[-1], self.seen)
 
 
+class LateStep:
+    """A step that this rank waits for until the one after the next has come."""
+
+    def __init__(self, device: "LateDevice", handle, nth: int) -> None:
+        self._device, self._handle, self._nth = device, handle, nth
+
+    def __getattr__(self, name):
+        return getattr(self._handle, name)
+
+    def wait(self):
+        self._device.come(self._nth + 2).wait(timeout=600)
+        self._device.num_waited += 1
+        return self._handle.wait()
+
+
+class LateDevice:
+    """A device behind whose steps its rank is as late as it can be; ``most`` under way so far."""
+
+    def __init__(self, device, wire) -> None:
+        self._device, self._wire = device, wire
+        self._events: dict[int, threading.Event] = {}
+        self._lock = threading.Lock()
+        self._num_come = self.num_launched = self.num_waited = self.most = 0
+
+    def come(self, nth: int) -> threading.Event:
+        with self._lock:
+            return self._events.setdefault(nth, threading.Event())
+
+    def __getattr__(self, name):
+        return getattr(self._wire, name)
+
+    def decode_step(self, data):
+        self.come(self._num_come).set()
+        self._num_come += 1
+        return self._wire.decode_step(data)
+
+    def launch(self, batch):
+        self.num_launched += 1
+        self.most = max(self.most, self.num_launched - self.num_waited)
+        return LateStep(self, self._device.launch(batch), self.num_launched - 1)
+
+
+def fall_behind(process):
+    """Every rank but the one that answers."""
+    if process.role == "worker" and not process.answers:
+        process.wire = process.runner.device = LateDevice(process.runner.device, process.wire)
+
+
+def most_under_way(process):
+    return getattr(getattr(process, "wire", None), "most", None)
+
+
 def end_steps_with_the_next(process, num_steps: int):
     if process.role == "worker":
         process.runner.device = AwaitingDevice(process.runner.device, num_steps)

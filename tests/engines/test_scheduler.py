@@ -116,6 +116,8 @@ class Watched:
         assert 0 < step.num_scheduled.sum() <= self.config.max_num_batched_tokens
         assert (step.num_scheduled > 0).all()
         assert len(set(step.rows.tolist())) == len(step.rows) <= self.config.max_num_seqs
+        places = list(zip(step.block_rows.tolist(), step.block_positions.tolist(), strict=True))
+        assert len(set(places)) == len(places), "on a GPU either of two could be the last written"
         new = step.new
         assert new.request_index == self.queued[: len(new.rows)], "in the order of the queue"
         old = step.rows[: len(step.rows) - len(new.rows)]

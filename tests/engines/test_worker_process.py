@@ -180,6 +180,18 @@ def test_the_device_has_its_next_step_before_the_last_is_waited_for(start):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("transport", ["sockets", "shared-memory"])
+def test_a_rank_that_nobody_waits_for_has_two_steps_under_way_at_most(start, transport):
+    """However late it is: what a third would be given is memory that the first is read from."""
+    fields = {"output_processing": "overlapped", "wire": f"pickle+{transport}"}
+    engine = start(tensor_parallel_size=2, **fields)
+    engine.collective_rpc(rpc_calls.fall_behind)
+    add_requests(engine)
+    assert drain(engine) > 10
+    assert engine.collective_rpc(rpc_calls.most_under_way) == [None, None, 2]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "transport", "ranks"),
     [

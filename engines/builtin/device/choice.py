@@ -11,11 +11,11 @@ _ANY_VOCAB_SIZE = 50257
 
 
 def complete_device(config: EngineConfig) -> EngineConfig:
-    """Fill in the device, and the profile where it needs one: the model's on an H200."""
+    """Fill in the device, and where it needs one the profile: the model as measured on an H200."""
     device = config.device or "modelled"
     profile = ""
     if DEVICES.load(device).needs_profile:
-        profile = config.device_profile or f"{config.model}-h200"
+        profile = config.device_profile or f"{config.model}-h200-measured"
     return replace(config, device=device, device_profile=profile)
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +19,10 @@ from engines.builtin.model.host_logprobs import host_logprobs
 from engines.builtin.model.joined_steps import PartOfStep, joined_step
 from engines.builtin.model.kernels import TritonOps
 from engines.builtin.model.kernels.gumbel import sample
-from engines.builtin.model.largest_pass import largest_pass
 from engines.builtin.model.pass_inputs import Array, PassBuilder, PassInputs
 from engines.builtin.model.sampler import TokenLogprobs
 from engines.builtin.model.staging import Staging
+from engines.builtin.model.warm_up import warm_up_passes
 from engines.builtin.model.work import Work
 from engines.protocol import EngineConfig, Int32Array, Int64Array
 
@@ -146,26 +145,35 @@ class CudaModel:
         return min(config.max_num_seqs * longest, held)
 
     def _room_for_cache(self) -> float:
-        """Bytes, by a step of the greatest size over a cache of one block."""
-        torch.cuda.reset_peak_memory_stats(self._device)
+        """Bytes, by steps of all kinds over a cache of one block, the greatest among them.
+
+        The graphs' pool keeps what their largest takes, beside whatever runs eagerly.
+        """
+        captured = 0
         try:
             self._forward.allocate_cache(1)
-            # Many short requests and one long one: prefill has a kernel for each.
-            for config in (self._config, replace(self._config, max_num_seqs=1)):
-                inputs = largest_pass(config, row=self._nobody)
-                with torch.inference_mode():
+            with torch.inference_mode():
+                torch.cuda.reset_peak_memory_stats(self._device)
+                for inputs in warm_up_passes(self._config, self._nobody):
                     tensors = _narrowed(inputs.brought(self._staging.bring))
                     self._forward.step(tensors, self._block_table)
+                    # There are buffers to copy from for as many passes as can be under way.
+                    torch.cuda.synchronize(self._device)
+                peak = torch.cuda.max_memory_allocated(self._device)
+                if self._graphed is not None:
+                    torch.cuda.reset_peak_memory_stats(self._device)
+                    held = torch.cuda.memory_allocated(self._device)
+                    self._graphed.run_largest()
+                    captured = torch.cuda.max_memory_allocated(self._device) - held
             torch.cuda.synchronize(self._device)
         except torch.cuda.OutOfMemoryError:
             return 0.0
         finally:
             self._forward.release_cache()
-        peak = torch.cuda.max_memory_allocated(self._device)
         torch.cuda.empty_cache()
         free, total = torch.cuda.mem_get_info(self._device)
         others = total - free - torch.cuda.memory_reserved(self._device)
-        return total * _MEMORY_SHARE - others - peak
+        return total * _MEMORY_SHARE - others - peak - captured
 
     def initialize_cache(self, num_blocks: int) -> None:
         """Lay it out, and capture the graphs over it."""

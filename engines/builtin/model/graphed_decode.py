@@ -39,6 +39,10 @@ class GraphedDecode:
         self._inputs[1] = width
         self._inputs[4] = 1
 
+    def run_largest(self) -> None:
+        """The step that takes the most memory, once and captured nowhere."""
+        self._run(self._graphs.sizes[-1])
+
     def capture(self) -> None:
         """All sizes. Raises ValueError where memory runs out."""
         self._graphs.capture(self._run)

@@ -46,6 +46,8 @@ class DecodeGraphs:
                     ) from None
                 self._graphs[size] = graph, results
         torch.cuda.current_stream().wait_stream(stream)
+        # What the runs before the captures took is the other stream's: an eager pass needs it.
+        torch.cuda.empty_cache()
 
     def size_for(self, num_reqs: int) -> int:
         """The rows that a batch of ``num_reqs`` is padded to."""
@@ -59,12 +61,13 @@ class DecodeGraphs:
 
 
 def capture_sizes(largest: int) -> list[int]:
-    """Powers of two, from 128 on half as much again between them, and ``largest`` itself.
+    """Powers of two, from 128 on three more between them, and ``largest`` itself.
 
-    A batch that empties passes through all of them; rows of padding cost their products alone.
+    A batch that empties passes through all of them; rows of padding, from there on a fifth of a
+    graph's at most, cost their products alone.
     """
     sizes = [1 << power for power in range(largest.bit_length())]
-    sizes += [size + size // 2 for size in sizes if size >= 128]
+    sizes += [size + size // 4 * more for size in sizes if size >= 128 for more in (1, 2, 3)]
     return [*sorted(size for size in sizes if size < largest), largest]
 
 

@@ -28,6 +28,7 @@ class DeviceWaiter:
         self._done_here, self._done_there = socket.socketpair()
         self._steps: SimpleQueue[LaunchedStep] = SimpleQueue()
         self._done: deque[Waited] = deque()
+        self.num_under_way = 0
         threading.Thread(target=self._run, daemon=True).start()
 
     def fileno(self) -> int:
@@ -40,12 +41,14 @@ class DeviceWaiter:
         return bool(self._done)
 
     def add(self, step: LaunchedStep) -> None:
-        """Wait for one more."""
+        """Wait for one more; ``num_under_way`` counts those that nobody has taken."""
+        self.num_under_way += 1
         self._steps.put(step)
 
     def take(self) -> tuple[LaunchedStep, tuple[int, int]]:
         """The oldest step, once it is done, and what `ModelRunner.wait` answered, or raises."""
         self._done_here.recv(1)
+        self.num_under_way -= 1
         step, answer = self._done.popleft()
         if isinstance(answer, Exception):
             raise answer

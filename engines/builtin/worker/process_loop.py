@@ -31,7 +31,7 @@ class WorkerProcess:
         self._channel = channel
         setup: Setup = pickle.loads(channel.recv()[1:])
         self.config = setup.plan.config
-        self._answers = setup.rank == 0
+        self.answers = setup.rank == 0
         self.runner = ModelRunner(self.config, ranks_of(setup.plan, setup.rank))
         self.wire: Wire = load_wire(self.config)(self.config)
         self._decode_ns = self._encode_ns = 0
@@ -107,6 +107,10 @@ class WorkerProcess:
             return
         self._decode_ns += time.perf_counter_ns() - began
         self._num_steps += 1
+        # A rank that nobody waits for may fall behind the one that answers: a step's memory and
+        # events are those of the step before the last.
+        while self._waiter is not None and self._waiter.num_under_way > 1:
+            self._hand_over(*self._waiter.take())
         step = self.runner.launch(scheduled)
         if self.while_device_busy is not None:
             self.while_device_busy()
@@ -116,7 +120,7 @@ class WorkerProcess:
             self._hand_over(step, self.runner.wait(step))
 
     def _hand_over(self, step: LaunchedStep, waited: tuple[int, int]) -> None:
-        if not self._answers:
+        if not self.answers:
             return
         output = self.runner.handoff(step, waited)
         began = time.perf_counter_ns()

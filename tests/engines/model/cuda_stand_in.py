@@ -11,6 +11,7 @@ transfer that the host has prepared and nothing for all else, or what another cl
 """
 
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
@@ -38,7 +39,8 @@ _DEVICE = "engines.builtin.device.cuda_model"
 
 class StandIn:
     """One device. ``num_transfers``: copies to it from pinned memory; ``num_calls``: of torch by
-    the host, those that a graph repeats left out.
+    the host, those that a graph repeats left out; ``peak_bytes``: the most that
+    tensors held which calls had made and somebody still had.
     """
 
     def __init__(self, now: Callable[[], float] | None) -> None:
@@ -47,6 +49,7 @@ class StandIn:
         self.num_replays = 0
         self.num_transfers = 0
         self.num_calls = 0
+        self.num_bytes = self.peak_bytes = 0
         self._queued: list[Callable[[], object]] = []
         self._done = 0
         self._pinned: dict[int, Tensor] = {}
@@ -62,6 +65,20 @@ class StandIn:
         while self._queued and self._done < place:
             self._queued.pop(0)()
             self._done += 1
+
+    def answered(self, result: Tensor, given: Any) -> None:
+        """By a call of torch; a view holds nothing of its own."""
+        if not any(isinstance(each, Tensor) and _same_memory(each, result) for each in given):
+            self._hold(result.nbytes)
+            weakref.finalize(result, self._hold, -result.nbytes)
+
+    def _hold(self, num_bytes: int) -> None:
+        self.num_bytes += num_bytes
+        self.peak_bytes = max(self.peak_bytes, self.num_bytes)
+
+    def forget_peak(self) -> None:
+        """Count anew from what is held."""
+        self.peak_bytes = self.num_bytes
 
     def pin(self, tensor: Tensor) -> Tensor:
         self._pinned[tensor.untyped_storage().data_ptr()] = tensor
@@ -116,6 +133,8 @@ class _OnCpu(TorchFunctionMode):
             args = tuple(CPU if _is_gpu(each) else each for each in args)
             kwargs.pop("non_blocking", None)
         result = func(*args, **kwargs)
+        if isinstance(result, Tensor):
+            self._stand_in.answered(result, args)
         if pinned:
             return self._stand_in.pin(result)
         if to_gpu and isinstance(result, Tensor) and result.nbytes > LARGEST_BYTES:
@@ -301,8 +320,9 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
         "empty_cache": lambda: None,
         "mem_get_info": lambda device=None: (MEMORY_BYTES // 2, MEMORY_BYTES),
         "memory_reserved": lambda device=None: 0,
-        "max_memory_allocated": lambda device=None: 0,
-        "reset_peak_memory_stats": lambda device=None: None,
+        "memory_allocated": lambda device=None: stand_in.num_bytes,
+        "max_memory_allocated": lambda device=None: stand_in.peak_bytes,
+        "reset_peak_memory_stats": lambda device=None: stand_in.forget_peak(),
     }
 
 

@@ -16,14 +16,19 @@ def test_sizes_are_few_and_waste_little(largest):
     sizes = capture_sizes(largest)
     assert sizes == sorted(set(sizes))
     assert sizes[-1] == largest
-    assert len(sizes) <= 2 * largest.bit_length()
+    assert len(sizes) <= 7 + 4 * max(1, largest.bit_length() - 7)
     for smaller, size in pairwise(sizes):
         assert size <= 2 * smaller
-        assert smaller < 128 or size <= 1.51 * smaller
+        assert smaller < 128 or size <= 1.25 * smaller
 
 
-def test_a_batch_of_a_thousand_takes_fourteen_graphs():
-    assert len(capture_sizes(1024)) == 14
+def test_a_batch_of_a_thousand_takes_twenty_graphs():
+    assert len(capture_sizes(1024)) == 20
+
+
+def test_rows_of_padding_are_a_fifth_at_most():
+    sizes = DecodeGraphs(1024)
+    assert [sizes.size_for(rows) for rows in (129, 513, 641, 897)] == [160, 640, 768, 1024]
 
 
 def captured(run) -> None:

@@ -37,12 +37,15 @@ def left_out(of=SCHEDULE, **axes: list[str | int]) -> str:
 @pytest.mark.parametrize(
     ("axes", "filled"),
     [
-        ({}, ("modelled", "opt-125m-h200", NATIVE)),
+        ({}, ("modelled", "opt-125m-h200-measured", NATIVE)),
         ({"device": ["null"]}, ("null", "", NATIVE)),
         ({"device": ["null"], "device_profile": ["opt-125m-h100"]}, ("null", "", NATIVE)),
         ({"device_profile": ["opt-125m-h100"]}, ("modelled", "opt-125m-h100", NATIVE)),
-        ({"model": ["llama-3-8b"]}, ("modelled", "llama-3-8b-h200", NATIVE)),
-        ({"representation": ["flat_arrays"]}, ("modelled", "opt-125m-h200", "flat_arrays")),
+        ({"model": ["llama-3-8b"]}, ("modelled", "llama-3-8b-h200-measured", NATIVE)),
+        (
+            {"representation": ["flat_arrays"]},
+            ("modelled", "opt-125m-h200-measured", "flat_arrays"),
+        ),
         ({"engine": ["vllm"], "device": ["cpu"], "device_profile": ["any"]}, ("cpu", "", NATIVE)),
         ({"engine": ["vllm"], "device": ["cuda"]}, ("cuda", "", NATIVE)),
     ],

@@ -118,7 +118,7 @@ def test_every_candidate_is_predicted_and_checked(models):
         for check in found["checks"]
         if check["latency"] == "token"
     ]
-    quickest = ("opt-125m-h200", "llama-3-8b-h200")
+    quickest = ("opt-125m-h200-measured", "llama-3-70b-fp8-4xh100")
     assert checked == [(gc, model) for model in quickest for gc in ("freeze", "disabled")]
     assert len(found["points"]) == 2 * 3 * 2
 

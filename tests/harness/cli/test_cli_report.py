@@ -23,9 +23,7 @@ MAIN_JOB = PUBLISHED / "main-job.json"
 def runs(tmp_path) -> Path:
     """A folder of two experiments and a gate, each newer than the one before."""
     folder = tmp_path / "runs"
-    for place, (name, file) in enumerate(
-        {"old": "main-job.json", "new": "main-job-again.json"}.items()
-    ):
+    for place, (name, file) in enumerate({"old": "main-job.json", "new": "columns.json"}.items()):
         (folder / name).mkdir(parents=True)
         target = folder / name / "result.json"
         shutil.copy(PUBLISHED / file, target)
@@ -45,7 +43,7 @@ def test_a_run_is_found_by_name_by_folder_by_file_and_as_the_latest(runs, capsys
     for words in (["old", *folder], [str(runs / "old")], [str(MAIN_JOB)]):
         status, out, _ = shown(capsys, "report", *words)
         assert status == 0
-        assert out.startswith("▲ Best: flat_arrays · columnar · freeze")
+        assert out.startswith("▲ Best: flat_arrays · columnar · default")
     latest = shown(capsys, "report", "latest", *folder)[1]
     new = shown(capsys, "report", "new", *folder)[1]
     assert latest.replace("latest", "new").split() == new.split()

@@ -231,7 +231,7 @@ def test_a_baseline_that_is_not_there_is_refused():
 
 def test_a_profile_goes_with_the_workload_s_model():
     (cell,) = crossed(device=["modelled"]).cells
-    assert cell.device_profile == "opt-125m-h200"
+    assert cell.device_profile == "opt-125m-h200-measured"
     (cell,) = crossed(device=["null"], device_profile=["opt-125m-h100"]).cells
     assert cell.device_profile == ""
 

@@ -16,15 +16,18 @@ SLOWDOWNS = (0.7, 0.75, 0.8, 0.9, 1.0, 1.0, 1.1, 1.2, 1.3, 1.4)
 ROUNDS = len(SLOWDOWNS)
 
 
-def result(cell, host: float, slowdown: float, passes: float = 0.0):
-    """A trial of 100 requests and 100 steps: ``host`` and ``passes`` seconds on a usual machine."""
-    host_seconds, full = (host + passes) * slowdown, passes * slowdown
+def result(cell, host: float, slowdown: float, passes: float = 0.0, launch: float = 0.0):
+    """A trial of 100 requests and 100 steps: ``host`` and ``passes`` seconds on a usual machine,
+    ``launch`` on any.
+    """
+    host_seconds, full = (host + passes) * slowdown + launch, passes * slowdown
     wall = WAIT + host_seconds
     metrics = {
         "request_throughput": 100 / wall,
         "seconds_per_request": wall / 100,
         "host_time_per_step": host_seconds / 100,
         "device_idle_share": host_seconds / wall,
+        "phase_launch": launch / 100,
         "gc_full_pass_share": full / wall,
         "gc_full_pass_host_share": full / host_seconds,
     }
@@ -63,6 +66,23 @@ def test_a_throughputs_ratio_is_that_at_the_usual_speed_however_fast_the_machine
             assert comparison.verdict == "better"
         assert any("times as fast in one round" in note for note in found.notes)
         assert not any("times as fast" in note for note in steady.notes)
+
+
+def test_a_modelled_launch_is_as_long_on_a_slow_machine_as_on_a_fast_one():
+    """Columns launch for two thirds of their host time; lists for a fifth."""
+    cells = [msgspec.structs.replace(CELL, gc=gc, device_profile="any") for gc in HOST]
+    timings = {
+        cell: {
+            number: result(cell, host, slowdown, launch=0.2)
+            for number, slowdown in enumerate(SLOWDOWNS, 1)
+        }
+        for cell, host in zip(cells, HOST.values(), strict=True)
+    }
+    for cell, host in zip(cells, HOST.values(), strict=True):
+        for found in at_usual_speed([cells], timings)[cell].values():
+            usual = result(cell, host, 1.0, launch=0.2)
+            for name in ("request_throughput", "seconds_per_request"):
+                assert found.metrics[name] == pytest.approx(usual.metrics[name], rel=1e-9)
 
 
 def test_equal_cells_are_told_apart_no_more_often_than_the_level_allows():

@@ -257,6 +257,7 @@ def made_up_trial() -> TrialResult:
             between_steps=False,
         ),
         wall_seconds=4.2,
+        stage_seconds={"start": 0.41, "engine": 0.9, "warm_up": 0.05, "window": 2.6, "end": 0.2},
         invalid="modelled waits ran 1.7 % late, more than 1 %",
         messages=[
             Messages(

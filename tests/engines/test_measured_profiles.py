@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from statistics import geometric_mean
 
 import msgspec
 import numpy as np
@@ -11,6 +10,7 @@ from harness_free import null_config
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.modelled_gains import RUNNER_SECONDS
 from engines import deadline
 from engines.builtin.device import DeviceBatch, modelled
 from engines.builtin.device.modelled import ModelledDevice
@@ -150,12 +150,8 @@ def published(name: str) -> dict[str, dict[str, list[float]]]:
     }
 
 
-RUNNER_SECONDS = 65e-6
-"""Of a launch, in the model runner, which runs beside a modelled device as well."""
-
-
 def test_the_profile_is_that_of_the_published_trials():
-    profile = load_profile("opt-125m-h200-launched")
+    profile = load_profile("opt-125m-h200-measured")
     host = profile.host
     cells = [*published("gpu-verdict.json").values(), *published("gpu-grid.json").values()]
     launch, wait, device = (
@@ -173,7 +169,7 @@ def test_the_profile_is_that_of_the_published_trials():
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [("opt-125m-h200-launched", "opt-125m"), ("llama-3-8b-h200-launched", "llama-3-8b")],
+    [("opt-125m-h200-measured", "opt-125m"), ("llama-3-8b-h200-measured", "llama-3-8b")],
 )
 def test_attention_is_that_of_the_published_sweep(name, model):
     profile = load_profile(name)
@@ -189,38 +185,3 @@ def test_attention_is_that_of_the_published_sweep(name, model):
     for context, seconds in measured.items():
         *_, read, _ = profile.parts(1024, 1024 * context, 1024 * context)
         assert read / layers + constant == pytest.approx(seconds, rel=0.011)
-
-
-def test_modelled_gains_are_those_of_the_device():
-    """The stored modelled trials of the same machine, with this launch and this device instead."""
-    profile = load_profile("opt-125m-h200-launched")
-    host = profile.host
-    # Six of 206 steps compute prompts alone; the others decode at a mean context of 148 tokens.
-    device = profile.seconds(1024, 1024 * 148, 1024 * 148) * 200 / 206
-    cells = published("gpu-verdict-modelled.json")
-    measured = {
-        each["candidate"]: (each["ratio"], each["ci95"])
-        for each in json.loads((PUBLISHED / "gpu-verdict.json").read_bytes())["comparisons"]
-        if each["metric"] == "request_throughput"
-    }
-
-    def rate(cell: dict[str, list[float]]) -> float:
-        phases = {
-            name: np.array(cell[f"phase_{name}"])
-            for name in ("schedule", "launch", "wait", "handoff", "process")
-        }
-        launch = RUNNER_SECONDS + host.seconds_before(1024, 0) + host.tail_seconds
-        phases["launch"] = np.full_like(phases["launch"], launch)
-        phases["wait"][:] = device + host.wake_up_seconds - host.tail_seconds
-        return geometric_mean((1 / sum(phases.values())).tolist())
-
-    baseline = next(iter(cells))
-    off = {}
-    for name, (ratio, (low, high)) in measured.items():
-        found = rate(cells[name]) / rate(cells[baseline])
-        assert low <= found <= high
-        off[name] = 100 * abs(found - ratio)
-    # The row with five rounds, whose interval is 39 points wide, is off by 10.4.
-    assert off.pop("flat_arrays · per_request") == pytest.approx(10.4, abs=0.2)
-    assert len(off) == 3
-    assert max(off.values()) <= 10
