@@ -54,8 +54,8 @@ def write_model(folder: Path, config: EngineConfig) -> None:
     (folder / "config.json").write_text(json.dumps(model))
 
 
-def server_args(config: EngineConfig, model: Path) -> Any:
-    """A server's arguments, on a CPU and without a tokenizer."""
+def server_args(config: EngineConfig, model: Path, tokenizer: Path | None) -> Any:
+    """A server's arguments, on a CPU; without a ``tokenizer`` there is no text."""
     from sglang.srt.server_args import ServerArgs
 
     asked = {
@@ -67,7 +67,8 @@ def server_args(config: EngineConfig, model: Path) -> Any:
         "sampling_backend": "pytorch",
         "grammar_backend": "none",
         "disable_cuda_graph": True,
-        "skip_tokenizer_init": True,
+        "skip_tokenizer_init": tokenizer is None,
+        "tokenizer_path": str(tokenizer or model),
         "skip_server_warmup": True,
         "log_level": "error",
         "decode_log_interval": 1 << 30,  # no step of forty is to work out what nobody logs
@@ -87,14 +88,11 @@ def server_args(config: EngineConfig, model: Path) -> Any:
     return _made(ServerArgs, asked)
 
 
-def scheduler(args: Any) -> Any:
-    """The release's own, with its worker and model runner in this process."""
+def publish(args: Any) -> Any:
+    """Make the arguments known as the process of a release's scheduler does; its sockets' names."""
     from sglang.srt.managers import scheduler as module
     from sglang.srt.server_args import PortArgs
 
-    from engines.sglang.no_model import register_no_model
-
-    register_no_model()
     ports = PortArgs.init_new(args)
     if hasattr(args, "resolve_in_place"):  # from 0.5.20 on arguments are published, once resolved
         args.resolve_in_place()
@@ -103,6 +101,16 @@ def scheduler(args: Any) -> Any:
         module.publish(args, role="scheduler", ranks=whole)
     elif hasattr(module, "publish"):
         module.publish(args, role="scheduler")
+    return ports
+
+
+def scheduler(args: Any, ports: Any) -> Any:
+    """The release's own, with its worker and model runner in this process."""
+    from sglang.srt.managers import scheduler as module
+
+    from engines.sglang.no_model import register_no_model
+
+    register_no_model()
     takes = inspect.signature(module.Scheduler.__init__).parameters
     asked: dict[str, Any] = {name: 0 for name in takes if name.endswith("_rank")}
     undivided = {"gpu_id": 0, "dp_rank": None}
@@ -116,10 +124,11 @@ def runner_of(scheduler: Any) -> Any:
     return getattr(worker, "worker", worker).model_runner
 
 
-def turns(scheduler: Any, take: Callable[[], list[Any]], give: Callable[[Any], object]) -> Any:
+def turns(scheduler: Any, take: Callable[[], list[Any]], giver: Callable[[Any], Any]) -> Any:
     """An iterator, each step of which is a turn of the scheduler's event loop.
 
-    ``take`` is asked for new requests, ``give`` gets what goes to the detokenizer.
+    ``take`` is asked for new requests. ``giver`` gets the function that sends to the detokenizer
+    and returns the one to be called in its place.
     """
     if hasattr(scheduler, "request_receiver"):  # of slots, so its class it is
         type(scheduler.request_receiver).recv_requests = lambda *_, **__: take()
@@ -128,9 +137,10 @@ def turns(scheduler: Any, take: Callable[[], list[Any]], give: Callable[[Any], o
     channels = getattr(scheduler, "ipc_channels", scheduler)
     sender = channels.send_to_detokenizer
     if hasattr(sender, "send_output"):
+        give = giver(sender.send_output)
         sender.send_output = lambda output, *_: give(output)
     else:
-        scheduler.send_to_detokenizer = _Sender(give)
+        scheduler.send_to_detokenizer = _Sender(giver(sender.send_pyobj))
     kept: list[Any] = []
     for name in LOOPS.values():
         loop = pausing(getattr(type(scheduler), name))

@@ -1,12 +1,14 @@
 """SGLang's scheduler in this process, turned step by step."""
 
 import shutil
+from collections.abc import Callable
 from itertools import compress, repeat
-from operator import is_not, itemgetter
+from operator import is_not, itemgetter, not_
 from pathlib import Path
 from typing import Any
 
 from engines.adapter import Adapter, NewTokens
+from engines.prepared.tokenizer_folder import make_tokenizer_folder
 from engines.private_folder import private_folder
 from engines.protocol import EngineConfig, FinishReason, Int32Array, SamplingParams
 from engines.scripted_clock import script_clock
@@ -19,13 +21,15 @@ _LAST = itemgetter(-1)
 class Driver(Adapter):
     """Requests go in where SGLang receives them, outputs come where it sends them.
 
-    Between the two all is the release's own, but for `ScriptedRunner` and `forward_thread`.
+    Between the two all is the release's own, but for `ScriptedRunner` and `forward_thread`; with a
+    detokenizer outputs cross to it and from it too.
     """
 
     def __init__(self, config: EngineConfig) -> None:
         super().__init__(config)
         import_host_path()
         from engines.sglang import dialect
+        from engines.sglang.detokenizer import DetokenizerHere, Texts
         from engines.sglang.forward_thread import keep_from_starting, stand_in
         from engines.sglang.tokens import ScriptedRunner
 
@@ -34,8 +38,15 @@ class Driver(Adapter):
         self._folder = Path(private_folder("sglang"))
         try:
             dialect.write_model(self._folder, config)
+            tokenizer = None
+            if config.detokenizer != "none":
+                tokenizer = self._folder / "tokenizer"
+                make_tokenizer_folder(tokenizer, config.tokenizer)
             keep_from_starting()
-            self.scheduler = dialect.scheduler(dialect.server_args(config, self._folder))
+            args = dialect.server_args(config, self._folder, tokenizer)
+            ports = dialect.publish(args)
+            self.detokenizer = None if tokenizer is None else DetokenizerHere(args, ports)
+            self.scheduler = dialect.scheduler(args, ports)
         except BaseException:
             self.shutdown()
             raise
@@ -49,11 +60,22 @@ class Driver(Adapter):
         self._unfinished: set[int] = set()
         # By the time that has passed it looks after sessions and writes its counters.
         self._pass_on = script_clock("sglang", "time", "monotonic", "perf_counter")
-        self._turns = dialect.turns(self.scheduler, self._take, self._sent.append)
+        self._texts = Texts()
+        self._turns = dialect.turns(self.scheduler, self._take, self._giver)
 
     def _take(self) -> list[Any]:
         received, self._received = self._received, []
         return received
+
+    def _giver(self, send: Callable[[Any], object]) -> Callable[[Any], object]:
+        if self.detokenizer is None:
+            return self._sent.append
+
+        def give(output: Any) -> None:
+            self._sent.append(output)
+            send(output)
+
+        return give
 
     def _run(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         self._runner.begin(batch)
@@ -82,6 +104,11 @@ class Driver(Adapter):
         """A turn of the event loop; in an overlapped one outputs are those of the turn before."""
         self._pass_on()
         next(self._turns)
+        if self.detokenizer is not None:
+            whole = self.detokenizer.sends_whole_texts
+            add = self._texts.replace if whole else self._texts.add
+            for answer in self.detokenizer.answer(len(self._sent)):
+                add(answer)
         made = [each for each in map(_new_tokens, self._sent) if each is not None]
         self._sent.clear()
         for each in made:
@@ -95,6 +122,9 @@ class Driver(Adapter):
     def _drop_ended(self, made: NewTokens) -> None:
         """Take out requests of which SGLang speaks once more, as its tokenizer manager does."""
         kept = [request in self._unfinished for request in made.requests]
+        if self.detokenizer is not None:
+            for request in compress(made.requests, map(not_, kept)):
+                self._texts.pop(request)
         kept_ends = [request in self._unfinished for request in made.finished]
         for rows, are_kept in (
             (made.requests, kept),
@@ -103,6 +133,10 @@ class Driver(Adapter):
             (made.finish_reasons, kept_ends),
         ):
             rows[:] = compress(rows, are_kept)  # type: ignore[index]
+
+    def take_text(self, request: int) -> str:
+        """A finished request's text, once."""
+        return self._texts.pop(request)
 
     def has_unfinished_requests(self) -> bool:
         """Whether a request waits for a token."""
@@ -116,16 +150,18 @@ class Driver(Adapter):
 def _new_tokens(output: Any) -> NewTokens | None:
     """What one message to the detokenizer brings, without a bytecode per row.
 
-    A row has one new token, its last: 0.4.6 sends all of a request's tokens with each.
+    A row has one new token, its last: 0.4.6 sends all of a request's tokens with each. For a
+    detokenizer there may be some of the prompt before it.
     """
     reasons = getattr(output, "finished_reasons", None)
-    if not reasons or not getattr(output, "output_ids", None):
+    tokens = getattr(output, "output_ids", None) or getattr(output, "decode_ids", None)
+    if not reasons or not tokens:
         return None
     requests = list(map(int, output.rids))
     ended = list(map(is_not, reasons, repeat(None)))
     return NewTokens(
         requests,
-        list(map(_LAST, output.output_ids)),
+        list(map(_LAST, tokens)),
         list(compress(requests, ended)),
         [_REASONS[each["type"]] for each in compress(reasons, ended)],
     )

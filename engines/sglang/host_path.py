@@ -8,6 +8,7 @@ from engines.adapted import AdaptedEngine
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.prepared.launch import launch_prepared, prepare_once
 from engines.protocol import ContradictionError, EngineConfig, EngineState, Launch, Releases, Traits
+from engines.sglang.detokenizer import DETOKENIZER
 from engines.sglang.dialect import LOOPS, MARGIN, pool_tokens
 from engines.sglang.driver import Driver
 from engines.sglang.read_back import scheduler_state
@@ -18,11 +19,13 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"output_processing": "overlapped"},
     {"max_num_batched_tokens": 64},
     {"num_gpu_blocks_override": 1024},
+    {"detokenizer": DETOKENIZER},
 )
+_DETOKENIZERS = ("none", DETOKENIZER)
 
 
 class SglangHostPath(AdaptedEngine):
-    """Scheduler, batches, radix cache, KV allocators and event loop of SGLang, in one process.
+    """Scheduler, radix cache, KV allocators, event loop and detokenizer of SGLang, in one process.
 
     Ours are the tokens, which come in the place of the model runner's forward pass and sampler.
     """
@@ -31,11 +34,19 @@ class SglangHostPath(AdaptedEngine):
     has_wait_hook = False
     package = "python/sglang"
     axes = frozenset(
-        {"max_num_batched_tokens", "num_gpu_blocks_override", "output_processing", "prefix_caching"}
+        {
+            "detokenizer",
+            "max_num_batched_tokens",
+            "num_gpu_blocks_override",
+            "output_processing",
+            "prefix_caching",
+            "tokenizer",
+        }
     )
     own_values: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "representation": (),
         "device": ("null",),
+        "detokenizer": _DETOKENIZERS,
         "output_processing": tuple(LOOPS),
     }
     shapes = (("", "per_request"),)
@@ -52,13 +63,13 @@ class SglangHostPath(AdaptedEngine):
         Raises ValueError where a part is unknown or a number impossible, ContradictionError where
         parts do not go together.
         """
-        for axis, asked, own in (
-            ("device", config.device or "null", ("null",)),
-            ("output-processing", config.output_processing, tuple(LOOPS)),
+        for flag, asked, own in (
+            ("--device ", config.device or "null", ("null",)),
+            ("--axis detokenizer=", config.detokenizer, _DETOKENIZERS),
+            ("--output-processing ", config.output_processing, tuple(LOOPS)),
         ):
             if asked not in own:
-                has = ", ".join(own)
-                raise ValueError(f"--{axis} {asked}: sglang-hostpath has {has}; use that")
+                raise ValueError(f"{flag}{asked}: sglang-hostpath has {', '.join(own)}; use that")
         if config.representation:
             raise ValueError(
                 f"--representation {config.representation}: SGLang's tokens are a tensor, and it "
@@ -80,8 +91,18 @@ class SglangHostPath(AdaptedEngine):
 
     @staticmethod
     def traits(config: EngineConfig) -> Traits:
-        """Without a clock, a thread or a second process; most of its time it imports."""
-        return Traits(is_exact=True, is_alone=False, can_pause=True, trace_every=16, ways=_WAYS)
+        """Without a clock, a thread or a second process; most of its time it imports.
+
+        ZeroMQ's threads, behind which the detokenizer is, are not in a fork.
+        """
+        return Traits(
+            is_exact=True,
+            is_alone=False,
+            can_pause=True,
+            outlives_fork=config.detokenizer == "none",
+            trace_every=16,
+            ways=_WAYS,
+        )
 
     @staticmethod
     def launch(python: str, release: str) -> Launch:
@@ -98,6 +119,12 @@ class SglangHostPath(AdaptedEngine):
         """As `prepare_once`."""
         prepare_once(SGLANG, release)
 
+    def output_text(self, request_index: int) -> str:
+        """A finished request's text, once. Raises ValueError without a detokenizer."""
+        if self._config.detokenizer == "none":
+            return super().output_text(request_index)
+        return self._driver.take_text(request_index)
+
     def read_back(self) -> EngineState:
         """What the scheduler and its parts turned out to be."""
-        return scheduler_state(self._config, self._driver.scheduler)
+        return scheduler_state(self._config, self._driver.scheduler, self._driver.detokenizer)

@@ -3,10 +3,13 @@
 from typing import Any
 
 from engines.protocol import EngineConfig, EngineState, Setting
+from engines.sglang.detokenizer import DETOKENIZER, DetokenizerHere
 from engines.sglang.dialect import pool_tokens, runner_of
 
 
-def scheduler_state(config: EngineConfig, scheduler: Any) -> EngineState:
+def scheduler_state(
+    config: EngineConfig, scheduler: Any, detokenizer: DetokenizerHere | None
+) -> EngineState:
     """The switches that decide what a step costs, beside what was asked for."""
     args = scheduler.server_args
     runner = runner_of(scheduler)
@@ -28,6 +31,11 @@ def scheduler_state(config: EngineConfig, scheduler: Any) -> EngineState:
         "kv_allocator": _class_name(runner.token_to_kv_pool_allocator),
         "tokenizer": "none" if scheduler.tokenizer is None else _class_name(scheduler.tokenizer),
     }
+    if detokenizer is None:
+        found["detokenizer"] = "none"
+    else:
+        found["detokenizer"] = DETOKENIZER
+        found["detokenizer_manager"] = detokenizer.class_name
     asked: dict[str, Setting] = {
         "output_processing": config.output_processing,
         "enable_prefix_caching": config.enable_prefix_caching,
@@ -36,8 +44,10 @@ def scheduler_state(config: EngineConfig, scheduler: Any) -> EngineState:
         "max_num_seqs": config.max_num_seqs,
         "max_num_batched_tokens": config.max_num_batched_tokens,
         "stream_interval": 1,
-        "tokenizer": "none",
+        "detokenizer": config.detokenizer,
     }
+    if detokenizer is None:
+        asked["tokenizer"] = "none"
     return EngineState(found, asked)
 
 

@@ -14,13 +14,13 @@ from typing import Any
 
 from engines.openai.plain_get import wait_for
 from engines.openai.target import parse_target
+from engines.prepared.tokenizer_folder import make_tokenizer_folder
 from engines.private_folder import private_folder
 from engines.protocol import EngineConfig, EngineDeadError
 from engines.tied_process import start_tied
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
 from engines.vllm.launch import launch_vllm
-from engines.vllm.tokenizer_folder import make_tokenizer_folder
 
 _INSIDE = "engines.vllm.api_server_inside"
 _FIRST_SECONDS, _LAST_SECONDS = 900, 30.0

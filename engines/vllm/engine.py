@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from engines.builtin.logprobs import parse_logprobs
 from engines.pickle_fields import pickle_fields
 from engines.prepared.launch import prepare_once
+from engines.prepared.tokenizer_folder import make_tokenizer_folder
 from engines.private_folder import private_folder
 from engines.protocol import (
     PHASES,
@@ -40,7 +41,6 @@ from engines.vllm.releases import VLLM
 from engines.vllm.scripted_time import script_time
 from engines.vllm.served import ServedFrontEnd
 from engines.vllm.settings import gate_path, set_environment
-from engines.vllm.tokenizer_folder import make_tokenizer_folder
 from engines.vllm.when_asked import compile_at_once, take_over
 
 

@@ -85,17 +85,22 @@ print(json.dumps([sorted(ended), tokens]))
 @pytest.mark.parametrize("release", ["0.4.6", SGLANG.PINNED])
 @pytest.mark.parametrize("output_processing", ["inline", "overlapped"])
 def test_nothing_is_heard_of_an_aborted_request(release, output_processing):
+    found = in_the_engines_process(ABORTS, release, output_processing)
+    assert found == [[0, 2, 3, 4], [20] * 4]
+
+
+def in_the_engines_process(code: str, release: str, *arguments: str) -> Any:
     SGLANG.prepare_release(release, print)
     python, environment = ENGINES.load("sglang-hostpath").launch("", release)
     done = subprocess.run(
-        [python, "-P", "-c", ABORTS, output_processing],
+        [python, "-P", "-c", code, *arguments],
         env=os.environ | environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == [[0, 2, 3, 4], [20] * 4]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +155,60 @@ def test_the_thread_of_an_old_release_is_counted_where_it_is_done(tmp_path):
     assert inline.engine_state["forward_thread"] == "none"
     assert overlapped.tokens_sha256 == inline.tokens_sha256
     assert exact(again) == exact(overlapped)
+
+
+def test_the_detokenizer_gives_each_requests_text_and_its_work_is_counted(tmp_path, plain):
+    asked = [even_cell(detokenizer="batch_decode")] * 2
+    first, again = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
+    assert exact(first) == exact(again)
+    assert exact(first)[0] > 1.3 * exact(plain)[0]
+    assert first.tokens_sha256 == plain.tokens_sha256
+    assert first.engine_state["detokenizer_manager"].endswith(".DetokenizerManager")
+
+
+def test_a_loop_planted_in_the_detokenizer_is_counted_with_it_alone(tmp_path, plain):
+    package = tmp_path / "python" / "sglang"
+    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", package)
+    path = package / "srt" / "managers" / "detokenizer_manager.py"
+    text, line = path.read_text(), "            rid = recv_obj.rids[i]\n            if rid not in"
+    assert text.count(line) == 1
+    path.write_text(text.replace(line, f"            planted = [i]\n{line}"))
+    tree = {"release": str(tmp_path)}
+    asked = [
+        even_cell(**tree),
+        *(even_cell(detokenizer="batch_decode", **each) for each in ({}, tree)),
+    ]
+    without, behind, planted = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
+    assert exact(without) == exact(plain)
+    # Load, list, store: three bytecodes for each request and step.
+    assert exact(planted)[0] == pytest.approx(exact(behind)[0] + 3, abs=1e-9)
+
+
+TEXTS = """
+import json, sys
+import numpy as np
+from tokenizers import Tokenizer
+from engines.protocol import EngineConfig, SamplingParams
+from engines.registry import ENGINES
+from engines.vocabulary import SHIPPED_TOKENIZER
+tokenizer = Tokenizer.from_file(str(SHIPPED_TOKENIZER))
+engine_class = ENGINES.load("sglang-hostpath")
+config = EngineConfig(max_num_seqs=3, max_model_len=60, device="", device_profile="",
+                      representation="", detokenizer="batch_decode")
+engine = engine_class(engine_class.complete(config))
+prompt = np.array(tokenizer.encode("The host path of an engine, in words").ids, np.int32)
+for index in range(5):
+    engine.add_request(index, prompt, SamplingParams(20))
+while engine.has_unfinished_requests():
+    engine.step()
+said = [engine.output_text(index) for index in range(5)]
+tokens = [engine.output_token_ids(index).tolist() for index in range(5)]
+print(json.dumps([said, [tokenizer.decode(each, skip_special_tokens=True) for each in tokens]]))
+"""
+
+
+@pytest.mark.parametrize("release", ["0.4.6", SGLANG.PINNED])
+def test_a_text_is_that_of_the_tokens(release):
+    said, decoded = in_the_engines_process(TEXTS, release)
+    assert said == decoded
+    assert len(set(said)) == 5

@@ -25,6 +25,7 @@ def test_nothing_named_is_the_null_device():
     [
         ({"device": "modelled"}, "sglang-hostpath has null"),
         ({"output_processing": "thread"}, "has inline, overlapped"),
+        ({"detokenizer": "decode_stream"}, "--axis detokenizer=.* has none, batch_decode"),
         ({"representation": "list_of_lists"}, "leave it out"),
         ({"max_num_seqs": 0}, "must be at least 1"),
         ({"num_gpu_blocks_override": 107}, "a request has up to 100"),
@@ -45,3 +46,9 @@ def test_several_tokens_per_step_contradict_it():
 def test_the_pool_is_what_was_asked_for_or_outlasts_what_the_radix_cache_keeps():
     assert pool_tokens(replace(ASKED, num_gpu_blocks_override=500)) == 500
     assert pool_tokens(ASKED) > 5 * ASKED.max_num_seqs * ASKED.max_model_len
+
+
+def test_what_has_threads_at_sockets_does_not_outlive_a_fork():
+    traits = ENGINES.load("sglang-hostpath").traits
+    assert traits(complete()).outlives_fork
+    assert not traits(complete(detokenizer="batch_decode")).outlives_fork

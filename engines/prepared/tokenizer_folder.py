@@ -1,4 +1,4 @@
-"""A tokenizer as vLLM reads one: a folder with a ``tokenizer.json`` and what goes with it."""
+"""A tokenizer as transformers reads one: a folder with what goes with a ``tokenizer.json``."""
 
 import json
 import shutil
