@@ -41,6 +41,18 @@ class _Quiet(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.MISDIRECTED_REQUEST, f"Ask for {' or '.join(_OWN_NAMES)}")
         return False
 
+    def send_head(self) -> Any:
+        """Of a file of the site; what a link in it leads to elsewhere is none."""
+        try:
+            site = Path(self.directory).resolve()
+            is_there = Path(self.translate_path(self.path)).resolve().is_relative_to(site)
+        except (OSError, RuntimeError, ValueError):  # a loop of links, or no name of any file
+            is_there = False
+        if is_there:
+            return super().send_head()
+        self.send_error(HTTPStatus.NOT_FOUND)
+        return None
+
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-store")
         super().end_headers()
@@ -75,7 +87,7 @@ class _Head(RawIOBase):
 class _Server(ThreadingHTTPServer):
     """A client that leaves in the middle is no error, and there is an end to how many there are."""
 
-    request_queue_size = 128
+    request_queue_size = 1024
 
     def __init__(self, *arguments: Any) -> None:
         self._room = BoundedSemaphore(_MOST_CONNECTIONS)

@@ -86,12 +86,27 @@ def closed_without_an_answer(port: int, *pieces: bytes) -> bool:
             return True
 
 
+@pytest.mark.parametrize(
+    "path", ["/a%00b", "/a\0b", "/link", "/folder/hosts", "/loop", "/" + "a" * 5_000]
+)
+def test_what_is_no_file_of_the_site_is_not_there(path, port, tmp_path, capfd):
+    (tmp_path / "link").symlink_to("/etc/hosts")
+    (tmp_path / "folder").symlink_to("/etc")
+    (tmp_path / "loop").symlink_to("loop")
+    with socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client:
+        client.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+        assert client.makefile("rb").readline().split()[1] == b"404"
+    assert capfd.readouterr().err == ""
+
+
 def first_line(port: int) -> bytes:
     """Of the answer; one who is refused has it without asking, and then perhaps a reset."""
-    with socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client:
-        with suppress(ConnectionError):
-            client.send(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
-            return client.makefile("rb").readline()
+    with (
+        socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client,
+        suppress(ConnectionError),
+    ):
+        client.send(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        return client.makefile("rb").readline()
     return b""
 
 
