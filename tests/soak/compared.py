@@ -1,5 +1,7 @@
 """What the hooks have written against what the probe has, image by image and to the digit."""
 
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +11,8 @@ import numpy as np
 from scipy.sparse import lil_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 from truth import FORKED, RECORD, TO_BE_KILLED
+
+MORE_NOT_PROBED = re.compile(r"([\d,]+) more interpreters had no probe")
 
 
 class Seen(NamedTuple):
@@ -69,12 +73,7 @@ def compare(
             _find(image, left.get(image.pid, []))
     _find_inside([each for each in images if each.namespace != own_namespace], left)
     early = _give_the_rest(images, left, own_namespace)
-    without_ring = {each["pid"] for each in document["not_probed"]}
-    unwatched = [
-        each
-        for each in images
-        if each.collections and not each.found and each.pid in without_ring and each.is_fork
-    ]
+    unwatched = _unwatched(images, document)
     figures = _figures(images, document, unwatched, early)
     problems = [*_differences(images, unwatched), *_totals(figures)]
     return Compared(problems[0] if problems else "", figures)
@@ -122,16 +121,28 @@ def _is_within(seen: Seen, own: Seen) -> bool:
 def _give_the_rest(
     images: list[Image], left: dict[int, list[Seen]], own_namespace: int
 ) -> Counter[int]:
-    """To the image that had the PID then; how many were before its hook, by their PID."""
+    """To the image that had the PID then; how many were before its hook, by their PID.
+
+    A job has ended before the next begins, so no image but the first, which begins them, runs when
+    an interpreter of another PID does. Those in other namespaces may have any of these PIDs.
+    """
     early = Counter[int]()
+    own = [each for each in images if each.namespace == own_namespace]
+    starts = [each for each in own if not each.is_fork]
+    moments = [each.began for each in starts]
     begins: dict[int, list[Image]] = {}
-    for image in images:
-        if image.namespace == own_namespace:
-            begins.setdefault(image.pid, []).append(image)
+    for image in own:
+        begins.setdefault(image.pid, []).append(image)
     for pid, each in left.items():
         for seen in each:
             earlier = [image for image in begins.get(pid, []) if image.began <= seen.begin]
             later = [image for image in begins.get(pid, []) if image.began > seen.begin]
+            if earlier and earlier[-1] is not images[0]:
+                among = slice(
+                    bisect_right(moments, earlier[-1].began), bisect_left(moments, seen.begin)
+                )
+                if any(start.pid != pid for start in starts[among]):
+                    earlier = []
             # An exec's next image begins before its hook does; the one before has ended by then.
             is_after_all = earlier and seen.begin > (earlier[-1].collections or [seen])[-1].begin
             if not earlier or (later and not later[0].is_fork and is_after_all):
@@ -139,6 +150,16 @@ def _give_the_rest(
             else:
                 earlier[-1].more.append(seen)
     return early
+
+
+def _unwatched(images: list[Image], document: dict[str, Any]) -> list[Image]:
+    """Forks that had no ring, as the probe says, by their PID or, of many, by their number."""
+    by_pid = {each["pid"] for each in document["not_probed"]}
+    lacking = [each for each in images if each.is_fork and each.collections and not each.found]
+    named = [each for each in lacking if each.pid in by_pid]
+    counted = [found for note in document["notes"] if (found := MORE_NOT_PROBED.match(note))]
+    more = int(counted[0][1].replace(",", "")) if counted else 0
+    return lacking if len(lacking) - len(named) <= more else named
 
 
 def _differences(images: list[Image], unwatched: list[Image]) -> Iterator[str]:

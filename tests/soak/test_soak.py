@@ -38,6 +38,7 @@ def document(images: int, collections: int, *not_probed: int) -> dict[str, Any]:
     return {
         "processes": [{"images": images, "generations": [{"collections": collections}]}],
         "not_probed": [{"pid": each} for each in not_probed],
+        "notes": [],
     }
 
 
@@ -106,6 +107,29 @@ def test_a_fork_without_a_ring_is_named_or_it_is_a_difference():
     assert compare(images, seen, document(1, 1, 9), OURS).first_difference == ""
     images = [image(7, 0, 1), image(9, 500, 1, 1, how=FORKED)]
     assert "lacks 2 of 2" in compare(images, seen, document(1, 1), OURS).first_difference
+
+
+def test_of_forks_beyond_those_that_are_named_the_number_is_enough():
+    for more, is_equal in ((1, True), (0, False)):
+        images = [image(7, 0, 1), *(image(9 + at, 500, 1, how=FORKED) for at in range(2))]
+        told = document(1, 1, 9) | {"notes": [f"{more} more interpreters had no probe."]}
+        compared = compare(images, probed((7, images[0])), told, OURS)
+        assert (compared.first_difference == "") == is_equal
+
+
+def test_what_comes_before_a_hook_is_not_of_who_had_the_pid_long_ago():
+    """Its PID inside says nothing of that outside, which wraps around."""
+    images = [
+        image(2, 0, 0),
+        image(7, 500, 0),
+        image(8, 1_000, 0),
+        image(1, 2_000, 0, space=THEIRS),
+    ]
+    seen = probed(*((each.pid, each) for each in images[:3]))
+    seen[7] += [Seen(1_990, 1_995, 0), *probed((7, images[3]))[7]]
+    compared = compare(images, seen, document(4, 5), OURS)
+    assert compared.first_difference == ""
+    assert compared.figures["before an image's hook began"] == 1
 
 
 @pytest.mark.parametrize(("images", "found"), [(3, 1), (1, 5)])
