@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _OWN_NAMES = ("127.0.0.1", "localhost")
-_MOST_CONNECTIONS = 64
+MOST_CONNECTIONS = 64
 """At once, each with a thread; a browser opens six."""
-_HEAD_SECONDS, _SEND_SECONDS = 10.0, 30.0
+HEAD_SECONDS, _SEND_SECONDS = 10.0, 30.0
 """Until a request's head is here, and in which a reader takes something."""
 _FULL = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
@@ -68,7 +68,7 @@ class _Head(RawIOBase):
     """
 
     def __init__(self, connection: socket.socket) -> None:
-        self._connection, self._until = connection, time.monotonic() + _HEAD_SECONDS
+        self._connection, self._until = connection, time.monotonic() + HEAD_SECONDS
 
     def readable(self) -> bool:
         return True
@@ -90,7 +90,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024
 
     def __init__(self, *arguments: Any) -> None:
-        self._room = BoundedSemaphore(_MOST_CONNECTIONS)
+        self._room = BoundedSemaphore(MOST_CONNECTIONS)
         super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:

@@ -120,7 +120,7 @@ def is_refused(client: socket.socket, byte: bytes) -> bool:
 
 def test_a_head_that_does_not_come_in_time_is_waited_for_no_longer(monkeypatch, port, capfd):
     """Whatever each of its bytes does in time."""
-    monkeypatch.setattr(server, "_HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
     assert closed_without_an_answer(port)
     assert closed_without_an_answer(port, b"GET / HTTP/1.0\r\nHost: local")
     with socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client:
@@ -130,7 +130,7 @@ def test_a_head_that_does_not_come_in_time_is_waited_for_no_longer(monkeypatch, 
 
 
 def test_beyond_so_many_connections_another_is_told_so_and_soon_answered(monkeypatch, tmp_path):
-    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
     with site_of(tmp_path) as port:
         held = [socket.create_connection(("127.0.0.1", port), HANG_SECONDS) for _ in range(3)]
         until(lambda: first_line(port) == b"HTTP/1.0 503 Service Unavailable\r\n")
