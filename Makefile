@@ -25,7 +25,7 @@ COUNTING := tests/gcbench tests/harness/collector \
 BY_FOLDER := --dist loadscope $(if $(filter auto,$(JOBS)),--numprocesses 3)
 NONE_CHOSEN := 5
 
-.PHONY: install compare asv nightly sglang vllm test deep torture gpu-check lint typecheck check figures \
+.PHONY: install compare asv nightly sglang vllm test deep torture soak gpu-check lint typecheck check figures \
         docs clean
 install:
 	@.ci/install "$(PYTHON)" "$(VENV)" "$(TORCH)"
@@ -62,6 +62,10 @@ deep: install
 torture: install
 	@$(BIN)/python tests/torture $(PARTS) $(ATTEMPTS:%=--attempts %) $(SEED:%=--seed %) \
 	  $(ONLY:%=--only %)
+
+# Processes that come and go below `gcbench probe` for HOURS, against a hook of their own; SEED.
+soak: install
+	@$(BIN)/python tests/soak $(HOURS:%=--hours %) $(SEED:%=--seed %)
 
 # Needs a CUDA device and a python3 that has torch, Triton and what docs/gpu.md names; installs
 # nothing. PARTS: tests tiles copies kernels aims verdict calibrate grid churn; OUTPUT=DIR takes the

@@ -1,14 +1,24 @@
 """A site served to this machine's browsers, and to nobody else's."""
 
+import socket
 import sys
+import time
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedReader, RawIOBase
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import urlsplit
 
 _OWN_NAMES = ("127.0.0.1", "localhost")
+MOST_CONNECTIONS = 64
+"""At once, each with a thread; a browser opens six."""
+HEAD_SECONDS, _SEND_SECONDS = 10.0, 30.0
+"""Until a request's head is here, and in which a reader takes something."""
+_FULL = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -19,6 +29,10 @@ class _Quiet(SimpleHTTPRequestHandler):
     another, that of a tunnel.
     """
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = BufferedReader(_Head(self.connection))
+
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
@@ -26,6 +40,18 @@ class _Quiet(SimpleHTTPRequestHandler):
             return True
         self.send_error(HTTPStatus.MISDIRECTED_REQUEST, f"Ask for {' or '.join(_OWN_NAMES)}")
         return False
+
+    def send_head(self) -> Any:
+        """Of a file of the site; what a link in it leads to elsewhere is none."""
+        try:
+            site = Path(self.directory).resolve()
+            is_there = Path(self.translate_path(self.path)).resolve().is_relative_to(site)
+        except (OSError, RuntimeError, ValueError):  # a loop of links, or no name of any file
+            is_there = False
+        if is_there:
+            return super().send_head()
+        self.send_error(HTTPStatus.NOT_FOUND)
+        return None
 
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-store")
@@ -35,11 +61,57 @@ class _Quiet(SimpleHTTPRequestHandler):
         """Nothing."""
 
 
+class _Head(RawIOBase):
+    """What comes on a connection until the head should be here; raises TimeoutError from then on.
+
+    A limit for each read alone would let a byte at a time hold a thread for ever.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._until = connection, time.monotonic() + HEAD_SECONDS
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        try:
+            return self._connection.recv_into(buffer)
+        finally:
+            self._connection.settimeout(_SEND_SECONDS)
+
+
 class _Server(ThreadingHTTPServer):
-    """A client that leaves in the middle is no error."""
+    """A client that leaves in the middle is no error, and there is an end to how many there are."""
+
+    request_queue_size = 1024
+
+    def __init__(self, *arguments: Any) -> None:
+        self._room = BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own, unless there are too many."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        with suppress(OSError):
+            request.setblocking(False)
+            request.send(_FULL)
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Until the connection has ended."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
 

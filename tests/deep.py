@@ -54,6 +54,8 @@ APART = {
 
 TORTURE = {"lines": 150, "signals": 20, "disks": 20, "files": 60, "points": 20}
 
+SOAK_HOURS = 1 / 6
+
 
 def pytest(*words: str) -> list[str]:
     """A command that runs tests."""
@@ -73,6 +75,7 @@ def parts() -> dict[str, list[list[str]]]:
         [sys.executable, "tests/torture", part, "--attempts", str(attempts)]
         for part, attempts in TORTURE.items()
     ]
+    found["soak"] = [[sys.executable, "tests/soak", "--hours", str(SOAK_HOURS)]]
     mutants = [sys.executable, "tests/mutants"]
     found["mutants"] = [mutants, [*mutants, "--thresholds"]]
     found["pythons"] = [[".ci/other-pythons", "not gpu"]]

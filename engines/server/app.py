@@ -56,9 +56,10 @@ class App:
         self._client = client
         self._totals = totals
         self._tokenizer = TextTokenizer(config.tokenizer)
-        self._prompts = Prompts(config, self._tokenizer)
+        most = config.max_num_seqs + settings.max_queued
+        self._prompts = Prompts(config, self._tokenizer, most)
         self._metrics = ServerMetrics(client, settings.model)
-        self.admission = Admission(client, config.max_num_seqs + settings.max_queued)
+        self.admission = Admission(client, most)
         self._began = int(time.time())
 
     def application(self) -> web.Application:
@@ -196,7 +197,7 @@ class App:
         text = conversation(body.messages) if body.messages else body.prompt
         if text is None:
             raise ApiError(400, "give a prompt or messages", param="prompt")
-        ids = await self._tokenizer.encode(text)
+        (ids,) = await self._tokenizer.encode(text)
         return _json(Tokens(len(ids), self._config.max_model_len, ids))
 
     async def _detokenize(self, request: web.Request) -> web.Response:

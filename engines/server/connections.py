@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
+from engines.server.access_log import AccessLogger
 from engines.server.errors import RETRY_AFTER_SECONDS, ApiError
 from engines.server.settings import ServerSettings
 
@@ -44,7 +45,11 @@ class Connections:
     """
 
     def __init__(
-        self, server: web.Server | None, settings: ServerSettings, logger: logging.Logger
+        self,
+        server: web.Server | None,
+        settings: ServerSettings,
+        logger: logging.Logger,
+        access: logging.Logger | None,
     ) -> None:
         assert server is not None
         room = _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0]) - _OTHER_DESCRIPTORS
@@ -52,7 +57,7 @@ class Connections:
         self.number = 0
         self._server = server
         self.idle_timeout = settings.idle_timeout
-        self._logger = logger
+        self._logger, self._access = logger, access
         self._loop = asyncio.get_running_loop()
         self.refusal = _full(self.most)
 
@@ -63,7 +68,8 @@ class Connections:
             loop=self._loop,
             keepalive_timeout=self.idle_timeout,
             logger=self._logger,
-            access_log=None,
+            access_log=self._access,
+            access_log_class=AccessLogger,
             connections=self,
         )
 

@@ -37,10 +37,12 @@ class AskedPrompt(NamedTuple):
 
 
 class Prompts:
-    """Reads bodies for one engine; raises ApiError 400 where it could never serve them."""
+    """Reads bodies for one engine; raises ApiError 400 where it could never serve them, and 429
+    beyond ``most`` prompts, for which there is room. What is far too much is not worked on.
+    """
 
-    def __init__(self, config: EngineConfig, tokenizer: TextTokenizer) -> None:
-        self._config = config
+    def __init__(self, config: EngineConfig, tokenizer: TextTokenizer, most: int) -> None:
+        self._config, self._most = config, most
         self._tokenizer = tokenizer
         self._samples = device_class(config).has_model
         self._engines = parse_sampling(config.sampling)
@@ -58,21 +60,39 @@ class Prompts:
 
     async def of_chat(self, body: ChatBody) -> list[AskedPrompt]:
         """The conversation as one prompt."""
-        ids = await self._tokenizer.encode(conversation(body.messages))
+        (ids,) = await self._encoded(conversation(body.messages))
         most = body.max_completion_tokens
         return self._choices(body, ids, body.max_tokens if most is None else most)
 
     async def _completion_ids(self, body: CompletionBody) -> list[Sequence[int]]:
         prompt = body.prompt
         if isinstance(prompt, str):
-            return [await self._tokenizer.encode(prompt)]
+            return [*await self._encoded(prompt)]
         if all(isinstance(each, int) for each in prompt):
             return [prompt]  # type: ignore[list-item]
+        if len(prompt) > self._most:
+            raise ApiError(
+                429,
+                f"{len(prompt):,} prompts, and this server has room for {self._most:,}",
+                param="prompt",
+            )
         if all(isinstance(each, str) for each in prompt):
-            return [await self._tokenizer.encode(each) for each in prompt]  # type: ignore[arg-type]
+            return [*await self._encoded(*prompt)]  # type: ignore[arg-type]
         if all(isinstance(each, list) for each in prompt):
             return prompt  # type: ignore[return-value]
         raise ApiError(400, "prompt: texts and token ids in one list", param="prompt")
+
+    async def _encoded(self, *texts: str) -> list[list[int]]:
+        most = self._config.max_model_len * self._tokenizer.longest_token
+        if most and (longest := max(map(len, texts))) > most:
+            raise ApiError(
+                400,
+                f"this model's maximum context length is {self._config.max_model_len} tokens, and "
+                f"no text of {longest:,} characters has so few",
+                param="prompt",
+                code="context_length_exceeded",
+            )
+        return await self._tokenizer.encode(*texts)
 
     def _choices(
         self, body: CompletionBody | ChatBody, ids: Sequence[int], max_tokens: int | None

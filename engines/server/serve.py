@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from engines.protocol import EngineConfig, EngineDeadError, SamplingParams
+from engines.server.access_log import access_log
 from engines.server.app import App, CollectorTotals
 from engines.server.connections import Connections, raised_descriptor_limit
 from engines.server.engine_client import EngineClient
@@ -51,9 +52,10 @@ def serve_engine(settings: ServerSettings, config: EngineConfig, hooks: Hooks) -
         with (
             raised_descriptor_limit(),  # which the core inherits
             bound_socket(settings.host, settings.port) as bound,
+            access_log(settings.access_log) as access,
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
-            runner.run(Server(settings, config, hooks).run(bound))
+            runner.run(Server(settings, config, hooks, access).run(bound))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     finally:
@@ -64,8 +66,14 @@ def serve_engine(settings: ServerSettings, config: EngineConfig, hooks: Hooks) -
 class Server:
     """One run of it."""
 
-    def __init__(self, settings: ServerSettings, config: EngineConfig, hooks: Hooks) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: ServerSettings,
+        config: EngineConfig,
+        hooks: Hooks,
+        access: logging.Logger | None,
+    ) -> None:
+        self._settings, self._access = settings, access
         self._config = config
         self._hooks = hooks
         self._stopping = asyncio.Event()
@@ -98,7 +106,7 @@ class Server:
             shutdown_timeout=_LAST_BYTES_SECONDS,
         )
         await runner.setup()
-        connections = Connections(runner.server, self._settings, _LOGGER)
+        connections = Connections(runner.server, self._settings, _LOGGER, self._access)
         listener = await asyncio.get_running_loop().create_server(
             connections, sock=bound, backlog=_BACKLOG
         )

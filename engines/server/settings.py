@@ -13,7 +13,7 @@ class ServerSettings:
     """``model``: the name that clients ask for. ``api_key``: "" for none. ``max_body`` bytes;
     ``max_queued`` requests beyond those of a full batch; ``max_connections`` open at once;
     ``idle_timeout`` seconds in which a connection must bring a request's whole head;
-    ``request_timeout`` and ``grace`` seconds.
+    ``request_timeout`` and ``grace`` seconds. ``access_log``: a file, "" for none.
     """
 
     model: str
@@ -26,6 +26,7 @@ class ServerSettings:
     idle_timeout: float = 30.0
     request_timeout: float = 600.0
     grace: float = 30.0
+    access_log: str = ""
 
     def check(self) -> None:
         """Raise ValueError where anybody on the network could use it."""

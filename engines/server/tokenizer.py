@@ -16,17 +16,19 @@ class TextTokenizer:
 
     def __init__(self, tokenizer: str) -> None:
         self._tokenizer = load_tokenizer(tokenizer)
-        self.num_ids = max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        self.longest_token = max(map(len, vocabulary)) if not self._tokenizer.normalizer else 0
+        """Characters that one token can stand for at most; 0 where that is not known."""
+        self.num_ids = max(vocabulary.values()) + 1
 
-    async def encode(self, text: str) -> list[int]:
-        """Its token ids, special ones at its ends where the tokenizer adds them."""
-        if len(text) < _LONG:
-            return self._encode(text)
-        return await asyncio.to_thread(self._encode, text)
+    async def encode(self, *texts: str) -> list[list[int]]:
+        """Token ids of each, special ones at its ends where the tokenizer adds them."""
+        if sum(map(len, texts)) < _LONG:
+            return self._encode(texts)
+        return await asyncio.to_thread(self._encode, texts)
 
-    def _encode(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text).ids
-        return ids
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self._tokenizer.encode(each).ids for each in texts]
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Their text; ids that are no tokens have none."""

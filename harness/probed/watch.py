@@ -52,6 +52,7 @@ class RingWatch:
         self._ended = EndedImages()
         self._number = self._lost_before = 0
         self._reasons: dict[int, NotProbed] = {}
+        self._had_no_ring = set[int]()
         self._more_not_probed = 0
         self._unread: dict[str, str] = {}
         self._notes = Counter[str]()
@@ -168,6 +169,8 @@ class RingWatch:
         except (psutil.Error, OSError):
             why = f"no ring could be made in {self._folder}: {os.strerror(error)}"
             self._name(NotProbed(pid, "python", why))
+        if pid in self._reasons:
+            self._had_no_ring.add(pid)
 
     def _add(self, pid: int, path: Path) -> None:
         try:
@@ -192,7 +195,8 @@ class RingWatch:
         self._running[path.name] = watched
         if not watched.runs():
             self._end(path.name, watched)
-        self._reasons.pop(watched.pid, None)
+        if watched.pid not in self._had_no_ring:  # else that was who had the PID before
+            self._reasons.pop(watched.pid, None)
 
     def _take(self, file: str, watched: Watched, *, has_ended: bool = False) -> bool:
         """Whether it could be; else it is watched no longer."""

@@ -123,6 +123,15 @@ class ServeRequest(VerbRequest, frozen=True, kw_only=True):
             is_axis=True,
         ),
     ] = 30.0
+    access_log: Annotated[
+        str,
+        Flag(
+            "Gets a line of JSON for each request.  [default: none]",
+            section="Options",
+            metavar="FILE",
+            is_axis=True,
+        ),
+    ] = ""
 
     def settings(self, model: str, api_key: str) -> ServerSettings:
         """As the server takes them."""

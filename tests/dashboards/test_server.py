@@ -3,23 +3,33 @@
 import socket
 import struct
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
-from processes import HANG_SECONDS
+from processes import HANG_SECONDS, until
 
-from dashboards.server import listening, serve_until_interrupted
+from dashboards import server
+
+
+@contextmanager
+def site_of(folder: Path) -> Iterator[int]:
+    """The port at which it is served."""
+    (folder / "index.html").write_text("x" * 5_000_000)
+    with server.listening(0) as listener:
+        thread = threading.Thread(target=server.serve_until_interrupted, args=(listener, folder))
+        thread.start()
+        yield listener.server_address[1]
+        listener.shutdown()
+        thread.join()
 
 
 @pytest.fixture
 def port(tmp_path):
-    (tmp_path / "index.html").write_text("x" * 5_000_000)
-    with listening(0) as server:
-        thread = threading.Thread(target=serve_until_interrupted, args=(server, tmp_path))
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
+    with site_of(tmp_path) as port:
+        yield port
 
 
 def status(port: int, *hosts: str) -> int:
@@ -64,3 +74,66 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_traceback(port, capfd):
     for thread in set(threading.enumerate()) - set(before):
         thread.join(timeout=HANG_SECONDS)
     assert capfd.readouterr().err == ""
+
+
+def closed_without_an_answer(port: int, *pieces: bytes) -> bool:
+    with socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client:
+        try:
+            for piece in pieces:
+                client.sendall(piece)
+            return client.recv(1) == b""
+        except ConnectionError:
+            return True
+
+
+@pytest.mark.parametrize(
+    "path", ["/a%00b", "/a\0b", "/link", "/folder/hosts", "/loop", "/" + "a" * 5_000]
+)
+def test_what_is_no_file_of_the_site_is_not_there(path, port, tmp_path, capfd):
+    (tmp_path / "link").symlink_to("/etc/hosts")
+    (tmp_path / "folder").symlink_to("/etc")
+    (tmp_path / "loop").symlink_to("loop")
+    with socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client:
+        client.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+        assert client.makefile("rb").readline().split()[1] == b"404"
+    assert capfd.readouterr().err == ""
+
+
+def first_line(port: int) -> bytes:
+    """Of the answer; one who is refused has it without asking, and then perhaps a reset."""
+    with (
+        socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client,
+        suppress(ConnectionError),
+    ):
+        client.send(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        return client.makefile("rb").readline()
+    return b""
+
+
+def is_refused(client: socket.socket, byte: bytes) -> bool:
+    try:
+        client.send(byte)
+    except ConnectionError:
+        return True
+    return False
+
+
+def test_a_head_that_does_not_come_in_time_is_waited_for_no_longer(monkeypatch, port, capfd):
+    """Whatever each of its bytes does in time."""
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
+    assert closed_without_an_answer(port)
+    assert closed_without_an_answer(port, b"GET / HTTP/1.0\r\nHost: local")
+    with socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client:
+        until(lambda: is_refused(client, b"G"))
+    assert status(port, "localhost") == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_beyond_so_many_connections_another_is_told_so_and_soon_answered(monkeypatch, tmp_path):
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
+    with site_of(tmp_path) as port:
+        held = [socket.create_connection(("127.0.0.1", port), HANG_SECONDS) for _ in range(3)]
+        until(lambda: first_line(port) == b"HTTP/1.0 503 Service Unavailable\r\n")
+        for each in held:
+            each.close()
+        until(lambda: first_line(port) == b"HTTP/1.0 200 OK\r\n")

@@ -4,10 +4,11 @@ import asyncio
 import json
 import resource
 import socket
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
+import psutil
 import pytest
-from processes import HANG_SECONDS
+from processes import HANG_SECONDS, until
 from served import NULL, Served, raw, serving
 
 from engines.server.connections import raised_descriptor_limit
@@ -88,6 +89,35 @@ def test_a_connection_without_a_whole_head_is_closed():
 
     with serving(*NULL, "--axis", "idle-timeout=0.2") as served:
         asyncio.run(bounded(use(served)))
+
+
+@pytest.mark.slow
+def test_thousands_that_are_idle_or_slow_hold_nobody_up_and_are_closed():
+    """5,000 say nothing, 2,000 bring a byte of a head at a time; fewer under a lower limit."""
+    with ExitStack() as stack:
+        stack.enter_context(raised_descriptor_limit())
+        most = min(7_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 500)
+        served = stack.enter_context(serving(*NULL, "--axis", "idle-timeout=5"))
+        assert served.complete(max_tokens=2).status == 200
+        before = psutil.Process(served.process.pid).num_fds()
+        held = [
+            stack.enter_context(socket.create_connection(served.address, HANG_SECONDS))
+            for _ in range(most)
+        ]
+        slow = set(held[: most * 2 // 7])
+        for byte in HEALTH[:-4]:
+            assert served.complete(max_tokens=2).status == 200
+            for each in tuple(slow):
+                try:
+                    each.send(bytes([byte]))
+                except OSError:  # it has been closed meanwhile, which is as well
+                    slow.discard(each)
+        for each in held:
+            with suppress(ConnectionError):
+                assert each.recv(1) == b"", "it is closed without an answer"
+        assert served.complete(max_tokens=2).status == 200
+        until(lambda: psutil.Process(served.process.pid).num_fds() <= before + 1)
+        assert served.end()[::2] == (0, "")
 
 
 async def is_well(served: Served) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import psutil
 import pytest
 from examples import examples
 from hypothesis import HealthCheck, given
@@ -235,6 +236,30 @@ def test_a_large_body_is_refused(served):
     answer = served.complete(prompt="x" * 100_000)
     assert (answer.status, answer.error["message"]) == (413, "the body is larger than 100000 bytes")
     assert lives(served)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("prompt", "status", "says"),
+    [
+        (["a"] * 1_000_000, 429, "1,000,000 prompts, and this server has room for 4,104"),
+        (
+            "a " * 2_000_000,
+            400,
+            "this model's maximum context length is 2048 tokens, and no text of 4,000,000 "
+            "characters has so few",
+        ),
+    ],
+    ids=["prompts", "text"],
+)
+def test_what_is_far_too_much_is_refused_before_it_is_worked_on(prompt, status, says):
+    """The first held the loop up for more than ten seconds, the second took 500 MB."""
+    with serving(*NULL, "--axis", "max-body=10000000") as running:
+        before = psutil.Process(running.process.pid).memory_info().rss
+        answer = running.complete(prompt=prompt)
+        assert (answer.status, answer.error["message"]) == (status, says)
+        grown = psutil.Process(running.process.pid).memory_info().rss - before
+        assert grown < 100_000_000
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ TINY = {
 def test_what_is_left_out_is_the_engines(engines, asked, sampling):
     config = EngineConfig(max_num_seqs=1, max_model_len=64, device="cpu", sampling=engines)
     body = decode(json.dumps({"prompt": [1], **asked}).encode(), CompletionBody)
-    (one,) = asyncio.run(Prompts(config, TextTokenizer("")).of_completion(body))
+    (one,) = asyncio.run(Prompts(config, TextTokenizer(""), most=1).of_completion(body))
     assert one.params.sampling == sampling
 
 

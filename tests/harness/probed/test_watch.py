@@ -1,5 +1,6 @@
 """A watch reads on whatever happens to a ring, and says of a command that was not read why."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -164,6 +165,23 @@ def test_who_had_no_ring_and_ended_at_once_is_named(folder):
     watch.finish()
     (missed,) = watch.not_probed()
     assert missed.reason == f"no ring could be made in {folder}: Too many open files"
+
+
+def test_who_had_no_ring_is_still_named_when_another_has_its_pid_and_one(folder):
+    environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
+    command = [sys.executable, "-c", COLLECTS]
+    with subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (folder / f"{process.pid}-1.{errno.EMFILE}").touch()  # by who had the PID before
+        watch = RingWatch(folder, psutil.Process(process.pid), command)
+        watch.poll()
+        process.communicate("\n\n")
+    watch.finish()
+    assert [each.pid for each in watch.processes()] == [process.pid]
+    assert [each.pid for each in watch.not_probed()] == [process.pid]
 
 
 def test_what_ran_before_an_exec_keeps_its_name(folder, tmp_path):
