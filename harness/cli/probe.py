@@ -35,8 +35,8 @@ Examples:
   gcbench probe -- python server.py
   gcbench probe --json pauses.json -- vllm serve facebook/opt-125m
       any Python server, with all processes that it starts
-  gcbench probe --log pauses.jsonl -- python server.py
-      for gcbench load URL --probe pauses.jsonl: which gap was whose pause
+  gcbench probe --log pauses.log -- python server.py
+      for gcbench load URL --probe pauses.log: which gap was whose pause
   gcbench probe --prometheus 9464 -- uvicorn app:app --workers 4
       collections and pauses at http://127.0.0.1:9464/metrics
 """
@@ -44,7 +44,7 @@ Examples:
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True)
-@click.option("--log", "log_path", metavar="FILE", help="Write every collection, a line each.")
+@click.option("--log", "log_path", metavar="FILE", help="Write every collection, for load --probe.")
 @click.option(
     "--prometheus",
     metavar="[HOST:]PORT",
