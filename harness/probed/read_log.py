@@ -97,6 +97,7 @@ class LogReader:
         for parts in self._columns:  # one after another: there is room for all of them once
             if len(parts) > 1:
                 parts[:] = [np.concatenate(parts)]
+        pid, start_ns, duration_ns, cpu_ns, generation = (part for (part,) in self._columns)
         return Collections(
             first.boot_id,
             first.began_ns,
@@ -104,8 +105,12 @@ class LogReader:
             dict(self._names),
             dict(self._pythons),
             np.array(self._readings, np.int64).reshape(-1, 2),
-            *(part for (part,) in self._columns),
-            notes=(*self._notes, *filter(None, [torn])),
+            pid,
+            start_ns,
+            duration_ns,
+            cpu_ns,
+            generation,
+            (*self._notes, *filter(None, [torn])),
         )
 
     def _take(self, piece: _Piece) -> str:
