@@ -580,3 +580,45 @@ raise SystemExit(7)
     with started(["--quiet"], tmp_path, PYTHON, "-c", program, before=before) as process:
         process.communicate()
     assert process.returncode == 7
+
+
+STALLS = """
+import gc
+
+class Token:
+    pass
+
+gc.set_threshold(10**6)
+kept = [[] for _ in range(200_000)]
+
+def step():
+    made = [Token() for _ in range(500)]
+    gc.collect()
+    return made
+
+for _ in range(4):
+    step()
+"""
+
+
+def test_a_long_pause_is_explained_where_that_is_asked_for(tmp_path):
+    """The collection after a long one names what there is: by then it is looked for."""
+    program = tmp_path / "stalls.py"
+    program.write_text(STALLS)
+    for asked in ([], ["--long", "0.2"]):
+        done = probe(["--json", "result.json", *asked], tmp_path, PYTHON, program)
+        assert done.returncode == 0
+        document = json.loads((tmp_path / "result.json").read_text())
+        pauses = [each for each in document["long_pauses"] if each["function"] == "step"]
+        assert len(pauses) == 4 * bool(asked)
+    pauses.sort(key=lambda each: each["start_ns"])
+    (process,) = document["processes"]
+    for each in pauses:
+        assert (Path(each["file"]).name, each["line"]) == ("stalls.py", 12)
+        assert each["generation"] == 2
+        assert each["pid"] == process["pid"]
+        assert 0.0002 <= each["seconds"] <= process["generations"][2]["longest_pause_seconds"]
+    for each in pauses[1:]:
+        assert ["__main__.Token", 500] in each["objects"]
+    assert document["notes"] == []
+    assert "stalls.py:12, step" in done.stderr
