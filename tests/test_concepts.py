@@ -17,15 +17,15 @@ LONG = 60
 
 CAPS = {
     "commands": 15,
-    "options": 349,
+    "options": 350,
     "schemas": 15,
-    "lines of the product": 84_840,
-    "lines of cli and report": 12_660,
-    "lines of tests": 70_300,
+    "lines of the product": 85_370,
+    "lines of cli and report": 12_710,
+    "lines of tests": 70_610,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 52_960,
+    "words of README and docs": 53_086,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
