@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PROBE_VARIABLE = "GCBENCH_PROBE"
 """Names the folder of rings. Without it nothing is done."""
+LONG_VARIABLE = "GCBENCH_PROBE_LONG_NS"
+"""Of pauses that long, in nanoseconds, what ran and what the young generations held is told."""
 OLDEST_PYTHON = (3, 8)
 
 MAGIC = 0x6763_7072_6F62_0003  # "gcprob" and the version of this format
@@ -48,6 +50,9 @@ SEEN, UNSEEN = 23, 26
 NAME, PYTHON, COMMAND, TEXT_END = 256, 384, 448, 8 * HEADER
 """Where texts begin, in bytes: `multiprocessing`'s name, Python's version, the command."""
 
+_UNREAD, _LOOKED_AT, _TYPES = 16, 2000, 8
+"""Of long pauses: how many may wait for the reader, objects looked at, and types named."""
+
 _started = False
 
 
@@ -58,10 +63,14 @@ def start() -> None:
     if not folder or _started or sys.version_info < OLDEST_PYTHON:
         return
     _started = True
-    _record_into(folder)
+    try:
+        long_ns = int(os.environ.get(LONG_VARIABLE, "0"))
+    except ValueError:
+        long_ns = 0
+    _record_into(folder, long_ns)
 
 
-def _record_into(folder: str) -> None:  # noqa: PLR0915 -- its functions share cells
+def _record_into(folder: str, long_ns: int) -> None:  # noqa: PLR0915 -- its functions share cells
     """Add the two callbacks, the last at a collection's start and the first at its end.
 
     So what others do in theirs is in no pause. All that they use is in cells: the names of a
@@ -70,23 +79,27 @@ def _record_into(folder: str) -> None:  # noqa: PLR0915 -- its functions share c
     clock, cpu_clock, callbacks, modules = monotonic_ns, thread_time_ns, gc.callbacks, sys.modules
     getpid, is_enabled, disable, enable = os.getpid, gc.isenabled, gc.disable, gc.enable
     write, new_ring, name_by_now, counts = _write, _new_ring, _multiprocessing_name, _counts
-    put_outermost = _put_outermost
+    put_outermost, where, held, tell_long = _put_outermost, _where, _held, _tell_long
     # A mapping that is let go would close its descriptor, whose number may by then be another's.
     kept: list[Any] = []
     words: Any = None
     owner, parent, written, began, cpu_began, name = 0, 0, 0, 0, 0, ""
     before = counts()
+    was_long, line, objects, told = [False] * 3, ("", 0, ""), [], 0
 
-    def begin(phase: str, _: Any) -> None:
-        nonlocal began, cpu_began
+    def begin(phase: str, info: Any) -> None:
+        nonlocal began, cpu_began, line, objects
         if phase == "start":
             if callbacks[0] is not end:
                 put_outermost(callbacks, begin, end)
+            if long_ns:
+                line = where()
+                objects = held() if was_long[info["generation"]] else []
             cpu_began = cpu_clock()
             began = clock()
 
     def end(phase: str, info: Any) -> None:
-        nonlocal words, written, name, began
+        nonlocal words, written, name, began, told
         if phase == "start":
             if callbacks[-1] is not begin or callbacks[0] is not end:
                 put_outermost(callbacks, begin, end)
@@ -100,6 +113,11 @@ def _record_into(folder: str) -> None:  # noqa: PLR0915 -- its functions share c
         if words is None or not began:
             return
         began_ns, began = began, 0
+        if long_ns:
+            was_long[generation] = duration >= long_ns
+            if was_long[generation]:
+                tell_long(folder, told, (began_ns, duration, generation, *line, objects))
+                told += 1
         words[SEEN + generation] += 1
         if written - words[READ] >= CAPACITY:
             words[LOST + generation] += 1
@@ -176,6 +194,40 @@ def _put_outermost(
         if own in callbacks:
             callbacks.remove(own)
         callbacks.insert(at, own)
+
+
+def _where() -> tuple[str, int, str]:
+    """File, line and function that run as the collection begins, two callers up."""
+    try:
+        frame = sys._getframe(2)
+    except ValueError:  # C code, in a thread that runs no Python
+        return "", 0, ""
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+
+
+def _held() -> list[tuple[str, int]]:
+    """Objects of the young generations by type, the most first; of many each so manieth."""
+    try:
+        young = gc.get_objects(generation=0) + gc.get_objects(generation=1)
+        every = max(1, len(young) // _LOOKED_AT)
+        found: dict[type, int] = {}
+        for each in young[::every]:
+            found[type(each)] = found.get(type(each), 0) + every
+        most = sorted(found.items(), key=lambda each: -each[1])[:_TYPES]
+        return [("%s.%s" % (kind.__module__, kind.__qualname__), count) for kind, count in most]  # noqa: UP031
+    except Exception:  # a type may have any `__module__`, and there may be no memory
+        return []
+
+
+def _tell_long(folder: str, number: int, pause: tuple[Any, ...]) -> None:
+    """A file that the reader takes away; one that it never took is written over."""
+    name = os.path.join(folder, "%d-%d" % (os.getpid(), number % _UNREAD))  # noqa: PTH118, UP031
+    try:
+        with open(name, "wb") as file:  # noqa: PTH123
+            file.write(repr(pause).encode("utf-8", "replace"))
+        os.rename(name, name + ".long")  # noqa: PTH104
+    except Exception:
+        pass
 
 
 def _counts() -> list[int]:

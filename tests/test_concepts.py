@@ -17,10 +17,10 @@ LONG = 60
 
 CAPS = {
     "commands": 15,
-    "options": 349,
+    "options": 350,
     "schemas": 15,
-    "lines of the product": 85_080,
-    "lines of cli and report": 12_660,
+    "lines of the product": 85_370,
+    "lines of cli and report": 12_710,
     "lines of tests": 71_370,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,

@@ -43,7 +43,7 @@ Examples:
       where throughput ends, and up to which rate 99 % keep both objectives
   gcbench load http://localhost:8000 --prompts chats.json --prompt-as chat
       conversations of one's own, as ShareGPT has them
-  gcbench load http://localhost:8000 --probe pauses.jsonl
+  gcbench load http://localhost:8000 --probe pauses.log
       which gap was whose pause; the server runs under gcbench probe --log
   gcbench load --replay run.log.npz --json -
       a run that --log has kept, computed again

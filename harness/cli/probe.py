@@ -35,8 +35,8 @@ Examples:
   gcbench probe -- python server.py
   gcbench probe --json pauses.json -- vllm serve facebook/opt-125m
       any Python server, with all processes that it starts
-  gcbench probe --log pauses.jsonl -- python server.py
-      for gcbench load URL --probe pauses.jsonl: which gap was whose pause
+  gcbench probe --log pauses.log -- python server.py
+      for gcbench load URL --probe pauses.log: which gap was whose pause
   gcbench probe --prometheus 9464 -- uvicorn app:app --workers 4
       collections and pauses at http://127.0.0.1:9464/metrics
 """
@@ -44,7 +44,7 @@ Examples:
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True)
-@click.option("--log", "log_path", metavar="FILE", help="Write every collection, a line each.")
+@click.option("--log", "log_path", metavar="FILE", help="Write every collection, for load --probe.")
 @click.option(
     "--prometheus",
     metavar="[HOST:]PORT",
@@ -58,6 +58,12 @@ Examples:
     metavar="SECONDS",
     help="Say how it stands that often; 0: never.",
 )
+@click.option(
+    "--long",
+    type=click.FloatRange(0, 10**6, min_open=True),
+    metavar="MS",
+    help="Of pauses that long, say which line ran and what there was.",
+)
 @telling_options("json", "quiet")
 @click.pass_context
 def probe(
@@ -67,6 +73,7 @@ def probe(
     log_path: str | None,
     prometheus: str | None,
     every: float,
+    long: float | None,
     **_: Any,
 ) -> None:
     """Run COMMAND and say which of its processes the garbage collector stopped, and for how long.
@@ -97,7 +104,7 @@ def probe(
                 log.has_read(watch.lost)
             line.look(watch)
 
-        status, watch = run_probed(command, folder, watching, look)
+        status, watch = run_probed(command, folder, watching, look, int((long or 0) * 1e6))
         own_cpu_seconds = time.process_time() - own_cpu_began
         wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
         code = status if status >= 0 else 128 - status
@@ -117,6 +124,7 @@ def probe(
                 not_probed=watch.not_probed(),
                 own_cpu_seconds=own_cpu_seconds,
                 own_peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                long_pauses=watch.long_pauses.longest_first(),
                 notes=[*_notes(left, log.failure if log else ""), *watch.notes],
             )
             code = code or (ExitCode.MEASURED if result.processes else ExitCode.NOT_MEASURED)

@@ -12,7 +12,7 @@ from harness.cli.caller import command_line
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked as asked_for
 from harness.cli.flags import option, request_options
-from harness.cli.report_results import ResultsQuestion, is_results, read_results
+from harness.cli.report_results import ResultsQuestion, is_results, read_results, write_collections
 from harness.cli.say import say
 from harness.cli.sections import SectionCommand
 from harness.cli.side import side
@@ -23,6 +23,7 @@ from harness.experiment.diff import diff
 from harness.experiment.merged_runs import merge_runs
 from harness.experiment.store import RUNS
 from harness.files import write_output
+from harness.probed.read_log import is_log
 from harness.render.page import report_page
 from harness.report.history import nothing_compared
 from harness.report.kinds import describe_result, read_result
@@ -48,6 +49,8 @@ Examples:
       what `compare --shard 1/2` and `--shard 2/2` have left on two machines
   gcbench report results
       results below ./results: the last two commits of each series
+  gcbench report pauses.log --csv -
+      collections that gcbench probe --log has written
   gcbench report asv.conf.json --between 078ebfa8 1c323ccd --csv figures.csv
       two commits of any project that asv measures; every value as a table
 """
@@ -102,7 +105,12 @@ class ReportRequest(VerbRequest, frozen=True, kw_only=True):
     help="Of RESULTS: beginnings of two commits' hashes. [default: each series' last two]",
 )
 @option("--metric", metavar="LIST", help="Of RESULTS: these metrics only.")
-@option("--csv", metavar="FILE|-", help="Write RESULTS' figures, one a row.", section="Output")
+@option(
+    "--csv",
+    metavar="FILE|-",
+    help="Write RESULTS' figures, or a LOG's collections, one a row.",
+    section="Output",
+)
 @option(
     "--otava", metavar="FOLDER", help="Write RESULTS' figures for Apache Otava.", section="Output"
 )
@@ -138,6 +146,9 @@ def report(ctx: click.Context, /, *, html: str | None, **_: Any) -> None:
         shown = _merged(request.runs, output)
     elif request.against:
         shown = _compared(request)
+    elif is_log(Path(first)):
+        write_collections(Path(first), of_results.csv)
+        ctx.exit()
     elif any(of_results) or is_results(first):
         shown = _changed(first, of_results, is_shown=is_shown)
     else:

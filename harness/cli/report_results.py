@@ -1,5 +1,6 @@
 """``gcbench report RESULTS``: what changed in stored results, and their figures for other tools."""
 
+import csv
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from harness.cli.say import say
 from harness.cli.tell import checked
 from harness.files import write_output, writing
 from harness.format import printable
+from harness.probed.read_log import rows
 from harness.result.result import RESULT_FILE
 from harness.tracking.history_result import HistoryResult
 
@@ -85,6 +87,21 @@ def _said_seldom() -> Callable[[int, int], None]:
             say(f"{done:,} of {total:,} series looked through, about {fmt.seconds(left)} left")
 
     return look
+
+
+def write_collections(log: Path, path: str | None) -> None:
+    """A log of collections as a table, a collection a row. Raises StoreError, ValueError."""
+    if not path:
+        raise ValueError(
+            f"{log} is a log of collections; gcbench report {log} --csv - prints it, and gcbench "
+            f"load URL --probe {log} tells which gap was whose pause"
+        )
+    checked(path, "--csv")
+    if path == "-":
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows(log))
+        return
+    with writing(Path(path), "--csv FILE"), Path(path).open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows(log))
 
 
 def _write_csv(figures: "pd.DataFrame", path: str) -> None:

@@ -54,7 +54,7 @@ def collections_of(log: LogReader, observed: Observed) -> tuple[Collections, lis
         if missing <= 0 or is_over or time.monotonic() > deadline:
             break
         time.sleep(_LOOK_SECONDS)
-    notes = []
+    notes = list(found.notes)
     if missing > 0:
         notes.append(f"Collections in the last {fmt.seconds(missing)} of the run are not known.")
     if found.began_ns > observed.start_ns:

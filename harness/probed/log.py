@@ -1,42 +1,58 @@
-"""Every collection as a line of JSON, written while the processes run.
+"""Every collection, written while the processes run, in pieces of bounded size.
 
-The first line has the schema and the clock. A line with ``name`` introduces a process, and comes
-again when its name has changed. One with ``read_ns`` says that every collection that ended before
-that moment is in the lines above it, but for ``lost`` so far whose moments are not known. Every
-other line is a collection of the process with that ``pid``.
+``FILE`` is the newest piece; an ended one is ``FILE.1``, ``FILE.2``, … in the order in which they
+were written. The oldest goes where there are too many.
 """
 
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from errno import EEXIST
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
 from engines.protocol import Int64Array
 from harness.files import StoreError, writing
+from harness.probed.log_format import (
+    MOST_COLLECTIONS,
+    PROBE_SCHEMA,
+    Head,
+    LoggedProcess,
+    encode_frame,
+    ended_piece,
+    ended_pieces,
+    head_line,
+    read_head,
+)
 from harness.probed.watched import Watched
+from workloads.files.regular_file import open_regular
+from workloads.files.whole_file import replacing
 
-PROBE_SCHEMA = "gcbench.collections/1"
+PIECE_BYTES = 32 << 20
+MOST_PIECES = 32
 _SAY_READ_NS = 250_000_000
+_OPTION = "--log FILE"
 
 
 class CollectionLog:
-    """A file of lines, made anew. Raises StoreError where it cannot be written."""
+    """A log, made anew, in pieces that end at ``piece_bytes``. Raises StoreError where it cannot be
+    written. Killed, it lacks what came in its last quarter of a second.
+    """
 
-    def __init__(self, path: Path, boot_id: str) -> None:
-        self._path = path
-        self._names: dict[int, str] = {}
+    def __init__(self, path: Path, boot_id: str, piece_bytes: int = PIECE_BYTES) -> None:
+        self._path, self._boot_id, self._piece_bytes = path.resolve(), boot_id, piece_bytes
         self.failure = ""
         """Why nothing is written any more; "" where it still is."""
-        self._read_ns = time.monotonic_ns()
-        self._said_ns = 0
-        with writing(path, "--log FILE"):
-            self._file = path.open("wb")
-        began = {"clock": "CLOCK_MONOTONIC", "began_ns": self._read_ns, "boot_id": boot_id}
-        self._say({"schema": PROBE_SCHEMA, **began})
-        self._flush()
+        self._read_ns = self._log_ns = time.monotonic_ns()
+        self._said = (0, 0)
+        self._processes: list[LoggedProcess] = []
+        self._records: list[Int64Array] = []
+        self._piece = self._pending = 0
+        with writing(path, _OPTION):
+            self._is_divided = not path.exists() or path.is_file()
+            if self._is_divided:
+                _remove_pieces(self._path)
+            self._begin_piece(self._log_ns)
 
     def __enter__(self) -> Self:
         return self
@@ -51,41 +67,58 @@ class CollectionLog:
             self._file.close()
 
     def record(self, watched: Watched, records: Int64Array) -> None:
-        """Write a process's new records, unless that has failed before."""
-        if self.failure:
-            return
-        try:
-            self._record(watched, records)
-        except StoreError as error:
-            self.failure = str(error)
+        """Keep a process's new records for the next frame."""
+        if self._pending + len(records) > MOST_COLLECTIONS:
+            self._write()
+        about = (watched.pid, watched.name, watched.role, watched.ring.python)
+        self._processes.append(LoggedProcess(*about, len(records)))
+        self._records.append(records)
+        self._pending += len(records)
 
     def has_read(self, lost: int, *, is_end: bool = False) -> None:
         """Rings have been read. Of what came since the reading before, some may be missing."""
         now, read_ns = time.monotonic_ns(), self._read_ns
         self._read_ns = now
-        if self.failure or (now - self._said_ns < _SAY_READ_NS and not is_end):
+        if now - self._said[0] >= _SAY_READ_NS or is_end:
+            self._said = (now if is_end else read_ns, lost)
+            self._write()
+
+    def _write(self) -> None:
+        frame = encode_frame(*self._said, self._processes, self._records)
+        self._processes, self._records, self._pending = [], [], 0
+        if self.failure:
             return
-        self._said_ns = now
         try:
-            self._say({"read_ns": now if is_end else read_ns, "lost": lost})
-            self._flush()
+            with writing(self._path, _OPTION):
+                self._file.write(frame)
+                self._file.flush()
+                if self._is_divided and self._file.tell() >= self._piece_bytes:
+                    self._end_piece()
         except StoreError as error:
             self.failure = str(error)
 
-    def _record(self, watched: Watched, records: Int64Array) -> None:
-        if self._names.get(watched.pid) != watched.name:
-            self._names[watched.pid] = watched.name
-            about = {"name": watched.name, "role": watched.role, "python": watched.ring.python}
-            self._say({"pid": watched.pid, **about})
-        names = ("start_ns", "duration_ns", "cpu_ns", "generation", "collected")
-        for values in records.tolist():
-            self._say({"pid": watched.pid, **dict(zip(names, values, strict=True))})
-        self._flush()
+    def _end_piece(self) -> None:
+        ended = ended_piece(self._path, self._piece)
+        if ended.exists():
+            raise FileExistsError(EEXIST, f"{ended} is there already")
+        self._file.close()
+        self._path.rename(ended)
+        with suppress(FileNotFoundError):
+            ended_piece(self._path, self._piece + 1 - MOST_PIECES).unlink()
+        self._begin_piece(self._said[0])
 
-    def _say(self, line: dict[str, object]) -> None:
-        with writing(self._path, "--log FILE"):
-            self._file.write(msgspec.json.encode(line) + b"\n")
-
-    def _flush(self) -> None:
-        with writing(self._path, "--log FILE"):
+    def _begin_piece(self, began_ns: int) -> None:
+        self._piece += 1
+        head = (PROBE_SCHEMA, "CLOCK_MONOTONIC", self._boot_id, self._log_ns, self._piece, began_ns)
+        with replacing(self._path) if self._is_divided else nullcontext(self._path) as made:
+            self._file = made.open("wb")
+            self._file.write(head_line(Head(*head)))
             self._file.flush()
+
+
+def _remove_pieces(path: Path) -> None:
+    """Those of the log that was there before."""
+    for each in ended_pieces(path).values():
+        with suppress(ValueError), open_regular(each) as file:
+            read_head(file)
+            each.unlink()

@@ -78,11 +78,30 @@ class NotProbed(msgspec.Struct, frozen=True):
     reason: str
 
 
+class ExplainedPause(msgspec.Struct, frozen=True):
+    """A pause over the limit: where the program was, and what its young generations held.
+
+    ``objects``: how many by type, about; none where the pause before of that generation was short.
+    """
+
+    process: str
+    pid: int
+    start_ns: int
+    seconds: float
+    generation: int
+    file: str
+    line: int
+    function: str
+    objects: list[tuple[str, int]]
+    python: str
+
+
 class ProbeResult(Result, frozen=True, kw_only=True, tag="probe"):
     """Collections and pauses of each process that a command has started.
 
     ``name``: the command. Moments are of CLOCK_MONOTONIC of the boot that ``boot_id`` names.
     ``status``: the command's, of a signal negative. ``own_*``: what watching took, by gcbench.
+    ``long_pauses``: the longest of those that were asked for.
     """
 
     status: int
@@ -93,3 +112,4 @@ class ProbeResult(Result, frozen=True, kw_only=True, tag="probe"):
     not_probed: list[NotProbed]
     own_cpu_seconds: float | None = None
     own_peak_bytes: int | None = None
+    long_pauses: list[ExplainedPause] = []

@@ -23,10 +23,19 @@ def shared_memory() -> Path | None:
     return _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else None
 
 
-def probed_environment(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which every Python from 3.8 on records into ``folder``."""
+def probed_environment(
+    folder: Path, environment: Mapping[str, str], long_ns: int = 0
+) -> dict[str, str]:
+    """An environment in which every Python from 3.8 on records into ``folder``, and explains
+    pauses of ``long_ns`` and more, but for 0.
+    """
     path = [str(START_UP), *filter(None, [environment.get("PYTHONPATH")])]
-    return {**environment, probe.PROBE_VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join(path)}
+    return {
+        **environment,
+        probe.PROBE_VARIABLE: str(folder),
+        probe.LONG_VARIABLE: str(long_ns),
+        "PYTHONPATH": os.pathsep.join(path),
+    }
 
 
 def run_probed(
@@ -34,6 +43,7 @@ def run_probed(
     folder: Path,
     watching: Callable[[psutil.Process], RingWatch],
     look: Callable[[RingWatch], object],
+    long_ns: int = 0,
 ) -> tuple[int, RingWatch]:
     """The command's status (of a signal negative) and all that was seen.
 
@@ -43,7 +53,7 @@ def run_probed(
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, there is no status
     with taken_one_by_one() as before:
-        pid = _spawned(command, probed_environment(folder, os.environ), before)
+        pid = _spawned(command, probed_environment(folder, os.environ, long_ns), before)
         watch = watching(psutil.Process(pid))
         _look(watch, look)
         while (status := _reaped(pid)) is None:

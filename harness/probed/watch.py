@@ -14,6 +14,7 @@ from engines.protocol import Int64Array
 from harness.probed.ended import EndedImages
 from harness.probed.identity import command_of, is_python, name_of, why_not_probed
 from harness.probed.image import image_of
+from harness.probed.long_pauses import LongPauses
 from harness.probed.result import NotProbed, ProbedProcess
 from harness.probed.ring import Ring
 from harness.probed.series import CounterSeries
@@ -27,6 +28,7 @@ _MOST_NAMED = 256
 """Notes and interpreters without the probe that are named; of others there is a count."""
 _FILE = re.compile(r"(\d{1,9})-\d+\.(?:ring|(\d{1,4}))")
 """A process's ring, or the error for which it has none."""
+_LONG = re.compile(r"(\d{1,9})-\d+\.long")
 
 
 class RingWatch:
@@ -57,6 +59,7 @@ class RingWatch:
         self._unread: dict[str, str] = {}
         self._notes = Counter[str]()
         self._look_again_at = 0.0
+        self.long_pauses = LongPauses()
 
     @property
     def running(self) -> list[Watched]:
@@ -150,16 +153,25 @@ class RingWatch:
             for file, each in list(self._running.items())[-2 * len(new) - _YOUNGEST :]:
                 if not each.runs():
                     self._end(file, each)
+        known = {each.ring.image.pid: each for each in self._running.values()}
         for name in new:
             path, found = self._folder / name, _FILE.fullmatch(name)
             if found and found[2]:
                 self._has_no_ring(int(found[1]), int(found[2]), path)
             elif found:
                 self._add(int(found[1]), path)
+            elif (told := _LONG.fullmatch(name)) and (pid := int(told[1])) in known:
+                self._take_long(path, known[pid])
             elif path.suffix == ".ring":
                 self._unread[name] = f"{path} is no ring, so it was not read."
         for name in self._unread.keys() - set(names):  # its process has taken it away
             self.note(self._unread.pop(name))
+
+    def _take_long(self, path: Path, whose: Watched) -> None:
+        try:
+            self.long_pauses.take(path, whose)
+        except (OSError, ValueError) as error:
+            self.note(f"A long pause is not explained, because of {error!r}.")
 
     def _has_no_ring(self, pid: int, error: int, path: Path) -> None:
         with suppress(OSError):
@@ -214,6 +226,9 @@ class RingWatch:
         return True
 
     def _end(self, file: str, watched: Watched) -> None:
+        with suppress(OSError):  # the folder may be gone
+            for path in self._folder.glob(f"{watched.ring.image.pid}-*.long"):
+                self._take_long(path, watched)
         if self._take(file, watched, has_ended=True):
             self._close(file, watched)
 

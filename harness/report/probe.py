@@ -1,12 +1,14 @@
 """What `gcbench probe` shows: the answer in a sentence, collections by process, what it missed."""
 
+from pathlib import Path
+
 from harness import format as fmt
 from harness.probed.result import NotProbed, ProbedProcess, ProbeResult
 from harness.render.report import Listing, Report
 from harness.render.table import PlainTable, Row
 from harness.report.collection_words import kind_words
 
-_MOST_PROCESSES = 20
+_MOST_PROCESSES, _MOST_LONG, _MOST_TYPES = 20, 10, 3
 
 
 def describe_probe(result: ProbeResult) -> Report:
@@ -16,7 +18,7 @@ def describe_probe(result: ProbeResult) -> Report:
         heading="gcbench probe",
         name=result.name,
         answer=answer,
-        tables=_tables(result),
+        tables=[*_tables(result), *_long_pauses(result)],
         sentences=[*more, *_own_cost(result)],
         lists=[Listing("What was missed", _notes(result), is_bad=True)],
     )
@@ -81,6 +83,21 @@ def _tables(result: ProbeResult) -> list[PlainTable]:
             f"{_processes(left_out)} more, with fewer or no collections" if left_out else "",
         )
     ]
+
+
+def _long_pauses(result: ProbeResult) -> list[PlainTable]:
+    """Where the program was in its longest pauses, and what it had made since the one before."""
+    groups: list[list[Row]] = []
+    for each in result.long_pauses[:_MOST_LONG]:
+        gen = kind_words(each.generation, each.python).removeprefix("generation ")
+        where = f"{Path(each.file).name}:{each.line}, {each.function}" if each.line else "no Python"
+        groups.append([(f"{each.process} ({each.pid})", gen, fmt.seconds(each.seconds), where)])
+        for kind, count in each.objects[:_MOST_TYPES]:
+            groups[-1].append(("", "", "", f"{fmt.count(count)} {kind.removeprefix('builtins.')}"))
+    if not groups:
+        return []
+    columns = ("process", "gen", "paused", "line that ran, and young objects")
+    return [PlainTable("What ran when long pauses began", columns, groups)]
 
 
 def _notes(result: ProbeResult) -> list[str]:

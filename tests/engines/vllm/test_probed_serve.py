@@ -19,6 +19,7 @@ from engines.model_configs import shipped_folder
 from engines.vllm.api_server import free_port
 from engines.vllm.releases import VLLM
 from harness.load.result import LoadResult
+from harness.probed.read_log import LogReader
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pinned_vllm")]
 
@@ -61,7 +62,7 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
     (named / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM.PINNED}+cpu\n"
     )
-    log, result, port = tmp_path / "pauses.jsonl", tmp_path / "load.json", free_port()
+    log, result, port = tmp_path / "pauses.log", tmp_path / "load.json", free_port()
     command = [
         str(Path(python).with_name("vllm")),
         "serve",
@@ -142,7 +143,7 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
     assert loaded.returncode in (0, 3)  # on a busy machine the client may be the bottleneck
     probed = json.loads((tmp_path / "probe.json").read_text())
     assert probed["not_probed"] == []
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    logged = LogReader(log).read()
     names = {each["name"] for each in probed["processes"]}
     assert {"vllm", "VLLM::EngineCore", "VLLM::Worker"} <= names
     found = {int(file.name): Counter(map(int, file.read_text())) for file in hooked.glob("*[0-9]")}
@@ -155,15 +156,12 @@ def test_collections_of_vllm_serve_are_those_of_a_hook_and_load_joins_them(tmp_p
     for pid, counted in found.items():
         began = hooked / f"{pid}.began"
         since = int(began.read_text()) if began.exists() else 0  # a fork has it from the first on
-        logged = Counter(
-            line["generation"]
-            for line in lines
-            if line.get("pid") == pid and line.get("start_ns", 0) > since
-        )
+        own = logged.generation[(logged.pid == pid) & (logged.start_ns > since)]
+        seen = Counter(own.tolist())
         if pid in outlived:  # it collects as it ends, too
-            assert logged <= counted, pid
+            assert seen <= counted, pid
         else:
-            assert counted == logged, pid
+            assert counted == seen, pid
     load = msgspec.json.decode(result.read_bytes(), type=LoadResult)
     assert load.outcomes == {"completed": NUM_REQUESTS}
     assert load.attribution is not None

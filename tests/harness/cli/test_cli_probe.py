@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from hook_of_ones_own import HOOK
 
+from harness.probed.read_log import LogReader
+
 ROOT = Path(__file__).parents[3]
 GCBENCH = [sys.executable, "-m", "harness"]
 PYTHON = sys.executable
@@ -109,17 +111,18 @@ def test_counts_of_a_pool_are_those_of_a_hook_of_its_own(method, tmp_path):
     own.mkdir()
     (own / "sitecustomize.py").write_text(HOOK.format(folder=str(own)))
     done = probe(
-        ["--log", "log.jsonl", "--json", "result.json"], tmp_path, PYTHON, program, site=own
+        ["--log", "pauses.log", "--json", "result.json"], tmp_path, PYTHON, program, site=own
     )
     assert done.returncode == 0
     rings, answer = done.stdout.splitlines()
     assert answer == str([20_000] * 6)
     assert not Path(rings).exists()
     document = json.loads((tmp_path / "result.json").read_text())
-    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert lines[0]["schema"] == "gcbench.collections/1"
-    assert lines[0]["boot_id"] == document["boot_id"]
-    collections = [line for line in lines if "start_ns" in line]
+    log = LogReader(tmp_path / "pauses.log").read()
+    assert log.boot_id == document["boot_id"]
+    collections = list(
+        zip(log.pid.tolist(), log.generation.tolist(), log.start_ns.tolist(), strict=True)
+    )
     found = {int(file.name): Counter(map(int, file.read_text())) for file in own.glob("*[0-9]")}
     outlived = {
         int(pid)
@@ -131,9 +134,9 @@ def test_counts_of_a_pool_are_those_of_a_hook_of_its_own(method, tmp_path):
         began = own / f"{pid}.began"
         since = int(began.read_text()) if began.exists() else 0  # a fork has it from the first on
         logged = Counter(
-            line["generation"]
-            for line in collections
-            if line["pid"] == pid and line["start_ns"] >= since
+            generation
+            for whose, generation, start_ns in collections
+            if whose == pid and start_ns >= since
         )
         if pid in outlived:  # it collects as it ends, too
             assert logged <= counted, pid
@@ -143,11 +146,11 @@ def test_counts_of_a_pool_are_those_of_a_hook_of_its_own(method, tmp_path):
     assert found.keys() <= by_pid.keys()
     assert sum("PoolWorker" in each["name"] for each in by_pid.values()) == 2
     for pid, each in by_pid.items():
-        logged = Counter(line["generation"] for line in collections if line["pid"] == pid)
+        logged = Counter(generation for whose, generation, _ in collections if whose == pid)
         assert [g["collections"] for g in each["generations"]] == [logged[g] for g in range(3)]
-    assert lines[-1]["lost"] == 0
-    ends = [line["start_ns"] + line["duration_ns"] for line in collections]
-    assert lines[0]["began_ns"] < max(ends) <= lines[-1]["read_ns"]
+    assert log.lost[-1].tolist() == [log.read_ns, 0]
+    assert log.notes == ()
+    assert log.began_ns < (log.start_ns + log.duration_ns).max() <= log.read_ns
     assert "PoolWorker" in done.stderr
 
 
@@ -577,3 +580,45 @@ raise SystemExit(7)
     with started(["--quiet"], tmp_path, PYTHON, "-c", program, before=before) as process:
         process.communicate()
     assert process.returncode == 7
+
+
+STALLS = """
+import gc
+
+class Token:
+    pass
+
+gc.set_threshold(10**6)
+kept = [[] for _ in range(200_000)]
+
+def step():
+    made = [Token() for _ in range(500)]
+    gc.collect()
+    return made
+
+for _ in range(4):
+    step()
+"""
+
+
+def test_a_long_pause_is_explained_where_that_is_asked_for(tmp_path):
+    """The collection after a long one names what there is: by then it is looked for."""
+    program = tmp_path / "stalls.py"
+    program.write_text(STALLS)
+    for asked in ([], ["--long", "0.2"]):
+        done = probe(["--json", "result.json", *asked], tmp_path, PYTHON, program)
+        assert done.returncode == 0
+        document = json.loads((tmp_path / "result.json").read_text())
+        pauses = [each for each in document["long_pauses"] if each["function"] == "step"]
+        assert len(pauses) == 4 * bool(asked)
+    pauses.sort(key=lambda each: each["start_ns"])
+    (process,) = document["processes"]
+    for each in pauses:
+        assert (Path(each["file"]).name, each["line"]) == ("stalls.py", 12)
+        assert each["generation"] == 2
+        assert each["pid"] == process["pid"]
+        assert 0.0002 <= each["seconds"] <= process["generations"][2]["longest_pause_seconds"]
+    for each in pauses[1:]:
+        assert ["__main__.Token", 500] in each["objects"]
+    assert document["notes"] == []
+    assert "stalls.py:12, step" in done.stderr

@@ -111,7 +111,7 @@ class StallingServer:
             "plan": plan,
             "step_seconds": step_seconds,
         }
-        self.log = folder / "pauses.jsonl"
+        self.log = folder / "pauses.log"
         self.client_site = folder / "site"
         self.client_site.mkdir()
         (self.client_site / "sitecustomize.py").write_text(CLIENT_SITE)

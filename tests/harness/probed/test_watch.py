@@ -117,6 +117,21 @@ def test_a_ring_that_cannot_be_opened_is_a_note(make, says, folder):
     assert says in note
 
 
+@pytest.mark.parametrize("content", ["", "(", "(1, 2)", "[" * 9999, "(1, 2, 'x', '', 0, '', [])"])
+def test_a_long_pause_that_cannot_be_read_is_a_note(content, folder):
+    with collecting(folder) as process:
+        watch = RingWatch(folder, psutil.Process(process.pid), process.args)
+        watch.poll()
+        (folder / f"{process.pid}-0.long").write_text(content)
+        next_line(process)
+        watch.poll()
+    watch.finish()
+    assert full(watch, process.pid) >= 4
+    assert watch.long_pauses.longest_first() == []
+    (note,) = watch.notes
+    assert note.startswith("A long pause is not explained")
+
+
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo])
 def test_a_ring_that_is_none_inside_is_named(make, folder):
     make(folder / "4194305-1.ring")

@@ -1,0 +1,56 @@
+"""Pauses over a limit, of which the probe tells the line that ran and the young objects."""
+
+from ast import literal_eval
+from heapq import heappush, heappushpop
+from pathlib import Path
+
+import msgspec
+
+from harness.probed.result import ExplainedPause
+from harness.probed.watched import Watched
+from workloads.files.regular_file import open_regular
+
+_MOST = 50
+_MOST_BYTES = 1 << 16
+_Told = tuple[int, int, int, str, int, str, list[tuple[str, int]]]
+
+
+class LongPauses:
+    """The longest of as many as may come."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[float, int, ExplainedPause]] = []
+
+    def take(self, path: Path, whose: Watched) -> None:
+        """What a process has left in a file, if it is there. Raises ValueError, OSError."""
+        try:
+            with open_regular(path, _MOST_BYTES) as file:
+                content = file.read()
+            path.unlink()
+            told = msgspec.convert(literal_eval(content.decode()), _Told)
+        except FileNotFoundError:
+            return
+        except (SyntaxError, MemoryError, RecursionError, msgspec.MsgspecError) as error:
+            raise ValueError(f"{path} is not as the probe writes it") from error
+        start_ns, duration_ns, generation, file_name, line, function, objects = told
+        pause = ExplainedPause(
+            process=whose.name,
+            pid=whose.pid,
+            start_ns=start_ns,
+            seconds=duration_ns / 1e9,
+            generation=generation,
+            file=file_name,
+            line=line,
+            function=function,
+            objects=objects,
+            python=whose.ring.python,
+        )
+        entry = pause.seconds, start_ns, pause
+        if len(self._kept) < _MOST:
+            heappush(self._kept, entry)
+        else:
+            heappushpop(self._kept, entry)
+
+    def longest_first(self) -> list[ExplainedPause]:
+        """Those that are kept."""
+        return [pause for *_, pause in sorted(self._kept, key=lambda each: -each[0])]
