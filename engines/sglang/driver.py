@@ -90,6 +90,7 @@ class Driver(Adapter):
                 "sglang-hostpath runs without sampler and tokenizer: leave min_tokens and stop "
                 "strings out"
             )
+        self._texts.pop(request)  # of an earlier run, whose texts nobody took
         eos = self.config.eos_token_id
         self._received.append(self._dialect.request(request, prompt_token_ids, params, eos))
         self._runner.admit(request, len(prompt_token_ids))
