@@ -19,7 +19,7 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 85_840,
+    "lines of the product": 85_850,
     "lines of cli and report": 12_720,
     "lines of tests": 72_080,
     "public names in several modules": 0,

@@ -89,7 +89,7 @@ def test_a_trial_loads_little_and_no_torch(fresh_interpreter, tmp_path):
     asked = msgspec.json.encode(trial(schedule([4, 4]), tmp_path)).decode()
     loaded = fresh_interpreter(TRIAL_SCRIPT, asked)
     assert "torch" not in loaded
-    assert complaint(loaded, 252, TRIAL) == ""
+    assert complaint(loaded, 254, TRIAL) == ""
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def test_sizes_are_few_and_waste_little(largest):
     sizes = capture_sizes(largest)
     assert sizes == sorted(set(sizes))
     assert sizes[-1] == largest
-    assert len(sizes) <= 7 + 4 * max(1, largest.bit_length() - 7)
+    assert len(sizes) <= 8 + 4 * max(0, largest.bit_length() - 7)
     for smaller, size in pairwise(sizes):
         assert size <= 2 * smaller
         assert smaller < 128 or size <= 1.25 * smaller
