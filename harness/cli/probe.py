@@ -23,6 +23,7 @@ from harness.machine.scratch import scratch_folder
 from harness.probed.exposition import ProbedMetrics
 from harness.probed.forwarded import held_back
 from harness.probed.log import CollectionLog
+from harness.probed.long_pauses import LongPauses
 from harness.probed.result import ProbeResult
 from harness.probed.run import run_probed, shared_memory
 from harness.probed.watch import RingWatch
@@ -89,6 +90,7 @@ def probe(
     boot = boot_id()
     began_ns, own_cpu_began = time.monotonic_ns(), time.process_time()
     line = _Line(began_ns, 0.0 if how.quiet else every)
+    pauses = LongPauses() if long else None
     with (
         CollectionLog(Path(log_path), boot) if log_path else nullcontext() as log,
         _served(prometheus) as metrics,
@@ -97,7 +99,8 @@ def probe(
 
         def watching(root: psutil.Process) -> RingWatch:
             record = log.record if log else lambda *_: None
-            return RingWatch(folder, root, command, record, metrics.series if metrics else None)
+            series = metrics.series if metrics else None
+            return RingWatch(folder, root, command, record, series, pauses)
 
         def look(watch: RingWatch) -> None:
             if log:
@@ -124,7 +127,7 @@ def probe(
                 not_probed=watch.not_probed(),
                 own_cpu_seconds=own_cpu_seconds,
                 own_peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-                long_pauses=watch.long_pauses.longest_first(),
+                long_pauses=pauses.longest_first if pauses else [],
                 notes=[*_notes(left, log.failure if log else ""), *watch.notes],
             )
             code = code or (ExitCode.MEASURED if result.processes else ExitCode.NOT_MEASURED)

@@ -1,7 +1,7 @@
 """Pauses over a limit, of which the probe tells the line that ran and the young objects."""
 
 from ast import literal_eval
-from heapq import heappush, heappushpop
+from heapq import nlargest
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ class LongPauses:
     """The longest of as many as may come."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[float, int, ExplainedPause]] = []
+        self.longest_first: list[ExplainedPause] = []
 
     def take(self, path: Path, whose: Watched) -> None:
         """What a process has left in a file, if it is there. Raises ValueError, OSError."""
@@ -45,12 +45,5 @@ class LongPauses:
             objects=objects,
             python=whose.ring.python,
         )
-        entry = pause.seconds, start_ns, pause
-        if len(self._kept) < _MOST:
-            heappush(self._kept, entry)
-        else:
-            heappushpop(self._kept, entry)
-
-    def longest_first(self) -> list[ExplainedPause]:
-        """Those that are kept."""
-        return [pause for *_, pause in sorted(self._kept, key=lambda each: -each[0])]
+        all_ = [*self.longest_first, pause]
+        self.longest_first = nlargest(_MOST, all_, key=lambda each: each.seconds)

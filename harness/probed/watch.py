@@ -34,7 +34,8 @@ _LONG = re.compile(r"(\d{1,9})-\d+\.long")
 class RingWatch:
     """The rings in a folder and the processes below ``root``, which ``command`` has started.
 
-    ``record`` is told of each image's new records, ``series`` of all sums. Whatever goes wrong with
+    ``record`` is told of each image's new records, ``series`` of all sums, ``long_pauses`` of those
+    that processes explain, where any do. Whatever goes wrong with
     one ring, file or process is in ``notes``, and all else is watched on. What it keeps has a
     bound, however many come and go.
     """
@@ -46,6 +47,7 @@ class RingWatch:
         command: Sequence[str],
         record: Callable[[Watched, Int64Array], object] = lambda *_: None,
         series: CounterSeries | None = None,
+        long_pauses: LongPauses | None = None,
     ) -> None:
         self._folder, self._root, self._record = folder, root, record
         self._command = command
@@ -59,7 +61,7 @@ class RingWatch:
         self._unread: dict[str, str] = {}
         self._notes = Counter[str]()
         self._look_again_at = 0.0
-        self.long_pauses = LongPauses()
+        self._long_pauses = long_pauses
 
     @property
     def running(self) -> list[Watched]:
@@ -153,23 +155,25 @@ class RingWatch:
             for file, each in list(self._running.items())[-2 * len(new) - _YOUNGEST :]:
                 if not each.runs():
                     self._end(file, each)
-        known = {each.ring.image.pid: each for each in self._running.values()}
         for name in new:
             path, found = self._folder / name, _FILE.fullmatch(name)
             if found and found[2]:
                 self._has_no_ring(int(found[1]), int(found[2]), path)
             elif found:
                 self._add(int(found[1]), path)
-            elif (told := _LONG.fullmatch(name)) and (pid := int(told[1])) in known:
-                self._take_long(path, known[pid])
             elif path.suffix == ".ring":
                 self._unread[name] = f"{path} is no ring, so it was not read."
         for name in self._unread.keys() - set(names):  # its process has taken it away
             self.note(self._unread.pop(name))
+        if self._long_pauses:
+            known = {each.ring.image.pid: each for each in self._running.values()}
+            for name in new:
+                if (told := _LONG.fullmatch(name)) and (pid := int(told[1])) in known:
+                    self._take_long(self._long_pauses, self._folder / name, known[pid])
 
-    def _take_long(self, path: Path, whose: Watched) -> None:
+    def _take_long(self, pauses: LongPauses, path: Path, whose: Watched) -> None:
         try:
-            self.long_pauses.take(path, whose)
+            pauses.take(path, whose)
         except (OSError, ValueError) as error:
             self.note(f"A long pause is not explained, because of {error!r}.")
 
@@ -226,9 +230,10 @@ class RingWatch:
         return True
 
     def _end(self, file: str, watched: Watched) -> None:
-        with suppress(OSError):  # the folder may be gone
-            for path in self._folder.glob(f"{watched.ring.image.pid}-*.long"):
-                self._take_long(path, watched)
+        if self._long_pauses:
+            with suppress(OSError):  # the folder may be gone
+                for path in self._folder.glob(f"{watched.ring.image.pid}-*.long"):
+                    self._take_long(self._long_pauses, path, watched)
         if self._take(file, watched, has_ended=True):
             self._close(file, watched)
 

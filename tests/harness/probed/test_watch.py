@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from gcbench import probe
+from harness.probed.long_pauses import LongPauses
 from harness.probed.run import probed_environment
 from harness.probed.series import CounterSeries
 from harness.probed.watch import RingWatch
@@ -55,19 +56,21 @@ def folder(tmp_path) -> Path:
 
 
 @contextmanager
-def collecting(folder: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A process that has collected three times, and will four times more after the next line."""
+def started(folder: Path, command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """A probed program behind pipes, which has said its first line."""
     environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
     with subprocess.Popen(
-        [sys.executable, "-c", COLLECTS],
-        env=environment,
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        assert process.stdin is not None
         process.stdout.readline()
+        yield process
+
+
+@contextmanager
+def collecting(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A process that has collected three times, and will four times more after the next line."""
+    with started(folder, [sys.executable, "-c", COLLECTS]) as process:
         yield process
         process.communicate("\n\n")
 
@@ -119,15 +122,17 @@ def test_a_ring_that_cannot_be_opened_is_a_note(make, says, folder):
 
 @pytest.mark.parametrize("content", ["", "(", "(1, 2)", "[" * 9999, "(1, 2, 'x', '', 0, '', [])"])
 def test_a_long_pause_that_cannot_be_read_is_a_note(content, folder):
+    pauses = LongPauses()
     with collecting(folder) as process:
-        watch = RingWatch(folder, psutil.Process(process.pid), process.args)
+        root = psutil.Process(process.pid)
+        watch = RingWatch(folder, root, process.args, long_pauses=pauses)
         watch.poll()
         (folder / f"{process.pid}-0.long").write_text(content)
         next_line(process)
         watch.poll()
     watch.finish()
     assert full(watch, process.pid) >= 4
-    assert watch.long_pauses.longest_first() == []
+    assert pauses.longest_first == []
     (note,) = watch.notes
     assert note.startswith("A long pause is not explained")
 
@@ -183,13 +188,8 @@ def test_who_had_no_ring_and_ended_at_once_is_named(folder):
 
 
 def test_who_had_no_ring_is_still_named_when_another_has_its_pid_and_one(folder):
-    environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
     command = [sys.executable, "-c", COLLECTS]
-    with subprocess.Popen(
-        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with started(folder, command) as process:
         (folder / f"{process.pid}-1.{errno.EMFILE}").touch()  # by who had the PID before
         watch = RingWatch(folder, psutil.Process(process.pid), command)
         watch.poll()
@@ -208,12 +208,7 @@ def test_what_ran_before_an_exec_keeps_its_name(folder, tmp_path):
         "-c",
         f"{waits} os.execv(sys.executable, [sys.executable, {str(after)!r}])",
     ]
-    environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
-    with subprocess.Popen(
-        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with started(folder, command) as process:
         watch = RingWatch(folder, psutil.Process(process.pid), command)
         watch.poll()
         next_line(process)
@@ -272,13 +267,8 @@ if not pid:
     os._exit(0)
 os.waitpid(pid, 0)
 """
-    environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
     command = [sys.executable, "-c", script]
-    with subprocess.Popen(
-        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with started(folder, command) as process:
         watch = RingWatch(folder, psutil.Process(process.pid), command)
         watch.poll()
         (child,) = psutil.Process(process.pid).children()
@@ -299,13 +289,8 @@ needs_namespaces = pytest.mark.skipif(
 
 @needs_namespaces
 def test_a_process_in_a_pid_namespace_is_itself_and_not_who_has_its_number_outside(folder):
-    environment = probed_environment(folder, {**os.environ, "PYTHONPATH": ""})
     command = [*IN_NAMESPACE, sys.executable, "-c", COLLECTS]
-    with subprocess.Popen(
-        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with started(folder, command) as process:
         (inside,) = psutil.Process(process.pid).children()
         watch = RingWatch(folder, psutil.Process(process.pid), command)
         watch.poll()
