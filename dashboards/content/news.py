@@ -48,10 +48,16 @@ class Item(NamedTuple):
         return NEWS_LABELS[self.kind]
 
     @property
+    def is_to_be_done(self) -> bool:
+        """Whether somebody has to act on it."""
+        return self.kind in ("new", "open")
+
+    @property
     def cost(self) -> float:
         """The sum over its series of how large the changes that count are."""
-        counts = self.kind in ("new", "open")
-        return sum(each.size for each in self.changes if each.is_regression or not counts)
+        return sum(
+            each.size for each in self.changes if each.is_regression or not self.is_to_be_done
+        )
 
 
 def items(
@@ -62,10 +68,10 @@ def items(
     ``order``: of the commits. ``is_old``: all figures are, so that nothing is new.
     """
     found = [_item(each, is_old) for each in by_commit(verdicts)]
-    kinds = [kind for kind in NEWS_LABELS if kind != "new"]
+    kinds = list(NEWS_LABELS)
     found.sort(
         key=lambda each: (
-            kinds.index("open" if each.kind == "new" else each.kind),
+            0 if each.is_to_be_done else kinds.index(each.kind),
             -each.cost,
             -order.get(each.commit, 0),
         )

@@ -9,7 +9,7 @@ def event_sentence(event: MachineEvent) -> str:
     what = f"Machine event on {event.machine}: {event.benchmarks} benchmarks"
     what += f" (unit: {event.unit})" if event.unit else ""
     size = fmt.percent(event.ratio - 1, signed=True)
-    first, *_, last = (each[:8] for each in (*event.commits, event.commits[-1]))
+    first, last = event.commits[0][:8], event.commits[-1][:8]
     if event.kind == "noise":
         at = f"at {first}" if first == last else f"on {len(event.commits)} nights from {first} on"
         told = f"{what} scattered {event.ratio:.1f} times as widely as usual {at}"

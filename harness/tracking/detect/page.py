@@ -8,7 +8,6 @@ machine's until a re-run of the commits has it too; one of the latter is left in
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from math import exp, log
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -204,7 +203,7 @@ class _Table(NamedTuple):
         of_all, events = dict[int, StepLimits](), list[MachineEvent]()
         if len(votes) >= LEAST_ROWS:
             whole = common(self.values, votes)
-            steps = self._steps(whole, [keys[vote[0]] for vote in votes], reruns, limits)
+            steps = self._steps(whole, [keys[vote[0]] for vote in votes], reruns, limits, {})
             confirmed = [each for each in steps if each.certainty == "confirmed"]
             off += whole.shrunk(self._levels(confirmed))
             weight = 1 / np.where(whole.noise > NOISY, whole.noise, 1.0)
@@ -245,7 +244,7 @@ class _Table(NamedTuple):
         members: Sequence[SeriesKey],
         reruns: Reruns,
         limits: StepLimits,
-        limits_on: Mapping[int, StepLimits] = MappingProxyType({}),
+        limits_on: Mapping[int, StepLimits],
     ) -> tuple[Change, ...]:
         """Those of a common part, by itself and by what its members' re-runs share.
 
