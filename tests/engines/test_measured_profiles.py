@@ -44,7 +44,7 @@ gil_free_share = 0.25
 
 
 class Clock:
-    """A reading takes a nanosecond; ``held_ns``: of what has passed, with the GIL."""
+    """A reading takes half a microsecond; ``held_ns``: of what has passed, with the GIL."""
 
     def __init__(self) -> None:
         self.now = self.held_ns = 0

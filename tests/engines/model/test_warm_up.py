@@ -21,25 +21,12 @@ import json, sys
 from random import Random
 import numpy as np
 import torch
-from triton.backends.compiler import GPUTarget
-from triton.runtime import driver
-from triton.runtime.jit import JITFunction
 
+sys.path.append("tests/engines/model")
+from hopper import compile_only
 
-class Hopper:
-    get_current_target = staticmethod(lambda: GPUTarget("cuda", 90, 32))
-    get_current_device = staticmethod(lambda: 0)
-    get_current_stream = staticmethod(lambda device: 0)
-
-
-def compile_only(self, *arguments, grid, warmup, run=JITFunction.run, **options):
-    kernel = run(self, *arguments, grid=grid, warmup=True, **options)
-    compiled.append((self.fn.__name__, kernel.hash))
-
-
-driver.set_active(Hopper())
-JITFunction.run = compile_only
 compiled = []
+compile_only(lambda name, kernel: compiled.append((name, kernel.hash)))
 # What no kernel has written must still be a token.
 torch.empty = lambda *shape, empty=torch.empty, **kind: empty(*shape, **kind).zero_()
 
