@@ -31,7 +31,7 @@ PAIRS = 15
 PASSES = CAPACITY // 2
 READ_SECONDS = 0.15
 """After it the reader has taken all that there is."""
-FORKS, EXECS, IDLE_SECONDS = 200, 20, 2.0
+FORKS, EXECS, IDLE_SECONDS = 200, 20, 5.0
 PROCESSES_PER_SECOND = 14
 
 

@@ -35,8 +35,8 @@ LONG_VARIABLE = "GCBENCH_PROBE_LONG_NS"
 """Of pauses that long, in nanoseconds, what ran and what the young generations held is told."""
 OLDEST_PYTHON = (3, 8)
 
-MAGIC = 0x6763_7072_6F62_0003  # "gcprob" and the version of this format
-HEADER, CAPACITY, RECORD = 512, 4096, 5
+MAGIC = 0x6763_7072_6F62_0004  # "gcprob" and the version of this format
+HEADER, CAPACITY, RECORD = 512, 1024, 5
 SIZE = 8 * (HEADER + CAPACITY * RECORD)
 
 VERSION, WRITTEN, READ, FORKED_FROM = range(4)
@@ -283,8 +283,12 @@ def _image() -> tuple[int, int, int, int]:
     namespace, started, stack = 0, 0, 0
     try:
         namespace = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
-        with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
-            fields = file.read().rpartition(b")")[2].split()
+        # A file object would touch pages that a fork then has to copy.
+        descriptor = os.open("/proc/self/stat", os.O_RDONLY)
+        try:
+            fields = os.read(descriptor, 4096).rpartition(b")")[2].split()
+        finally:
+            os.close(descriptor)
         started, stack = int(fields[19]), int(fields[25])
     except (OSError, ValueError, IndexError):  # there may be no /proc, or no descriptor
         pass

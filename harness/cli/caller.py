@@ -2,8 +2,6 @@
 
 import atexit
 import os
-import shlex
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +14,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.load_progress import LoadProgress
 from harness.cli.progress import CountBar, TrialProgress
 from harness.cli.say import say
+from harness.cli.tell import command_line
 from harness.experiment.executor import Executor
 from harness.experiment.run import PlanProgress
 from harness.machine.other_work import OtherWork
@@ -24,11 +23,6 @@ from harness.verbs.caller import Caller, CountWatch, LoadWatch
 from harness.verbs.quiet import wait_until_quiet
 
 _SAY_EVERY_SECONDS = 60
-
-
-def command_line() -> str:
-    """The command that was given."""
-    return shlex.join(["gcbench", *sys.argv[1:]])
 
 
 class CommandLine(Caller):

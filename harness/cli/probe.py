@@ -13,10 +13,9 @@ import click
 import psutil
 from prometheus_client import start_http_server
 
-from harness.cli.caller import command_line
 from harness.cli.exit_codes import ExitCode
 from harness.cli.say import say
-from harness.cli.tell import Telling, checked, tell, telling, telling_options
+from harness.cli.tell import Telling, checked, command_line, tell, telling, telling_options
 from harness.machine.boot import boot_id
 from harness.machine.describe import describe
 from harness.machine.scratch import scratch_folder

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import click
 
 from harness.axes import Value
-from harness.cli.caller import command_line
 from harness.cli.exit_codes import ExitCode
 from harness.cli.flags import asked as asked_for
 from harness.cli.flags import option, request_options
@@ -18,7 +17,7 @@ from harness.cli.sections import SectionCommand
 from harness.cli.side import side
 from harness.cli.status import status_of
 from harness.cli.stored import find_run, find_shard
-from harness.cli.tell import checked, tell, telling, telling_options
+from harness.cli.tell import checked, command_line, tell, telling, telling_options
 from harness.experiment.diff import diff
 from harness.experiment.merged_runs import merge_runs
 from harness.experiment.store import RUNS

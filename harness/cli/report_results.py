@@ -8,9 +8,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness import format as fmt
-from harness.cli.caller import command_line
 from harness.cli.say import say
-from harness.cli.tell import checked
+from harness.cli.tell import checked, command_line
 from harness.files import write_output, writing
 from harness.format import printable
 from harness.probed.read_log import rows

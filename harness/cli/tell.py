@@ -1,6 +1,8 @@
 """What a command does with its result: files that were asked for, and the report on the screen."""
 
 import os
+import shlex
+import sys
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from errno import EISDIR
@@ -19,6 +21,11 @@ from harness.report.exports import Exported, exports
 from harness.report.kinds import describe_result
 from harness.result.result import NotExportedError, Result
 from workloads.files.whole_file import temporary_name
+
+
+def command_line() -> str:
+    """The command that was given."""
+    return shlex.join(["gcbench", *sys.argv[1:]])
 
 
 class Telling(NamedTuple):

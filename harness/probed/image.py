@@ -53,7 +53,8 @@ class Shown(NamedTuple):
 def image_of(pid: int) -> Shown | None:
     """None where no such process runs. Raises OSError where that cannot be told."""
     try:
-        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123 -- it is often
+            fields = file.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if fields[0] in _ENDED else Shown(int(fields[19]), int(fields[25]))

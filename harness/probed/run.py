@@ -14,7 +14,7 @@ from harness.probed.identity import START_UP
 from harness.probed.watch import RingWatch
 
 POLL_SECONDS = 0.05
-"""How often rings are read. One has room for 4,096 collections, 80,000 a second."""
+"""How often rings are read. One has room for 1,024 collections, 20,000 a second."""
 _SHARED_MEMORY = Path("/dev/shm")
 
 

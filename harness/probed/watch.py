@@ -21,6 +21,8 @@ from harness.probed.series import CounterSeries
 from harness.probed.watched import Watched
 
 _LOOK_AROUND_SECONDS = 0.5
+_LOOKING_SHARE = 0.01
+"""Of its time it looks around no more than that, however many processes the machine has."""
 _BEGINS_SECONDS = 0.5
 _WAIT_SECONDS = 0.01
 _YOUNGEST = 8
@@ -101,14 +103,17 @@ class RingWatch:
         self._find_rings()
         for file, each in list(self._running.items()):
             self._take(file, each)
-        if time.monotonic() >= self._look_again_at:
-            self._look_again_at = time.monotonic() + _LOOK_AROUND_SECONDS
+        if (began := time.monotonic()) >= self._look_again_at:
             self.look_around()
+            seconds = time.monotonic() - began
+            self._look_again_at = began + max(_LOOK_AROUND_SECONDS, seconds / _LOOKING_SHARE)
 
     def look_around(self) -> None:
         """End those that have ended, and find the interpreters that have no ring."""
         for file, each in list(self._running.items()):
-            if not each.runs():
+            if each.runs():
+                each.take_command()
+            else:
                 self._end(file, each)
         known = {each.pid for each in self._running.values()}
         stacks = {each.ring.image.stack for each in self._running.values()}
@@ -143,7 +148,7 @@ class RingWatch:
 
     def _find_rings(self) -> None:
         try:
-            names = [each.name for each in self._folder.iterdir()]
+            names = os.listdir(self._folder)  # noqa: PTH208 -- twenty times a second
         except OSError as error:
             self.note(
                 f"From some moment on no new process was watched, because {self._folder} cannot be "

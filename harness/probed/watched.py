@@ -24,7 +24,8 @@ class Watched:
         self._is_gone = False
         self.pid = 0
         """As this process sees it; 0 where that is not known."""
-        self.runs()
+        if self.runs():
+            self.take_command()
         self.role = _role(ring, is_command=self.pid == root_pid)
         self._totals = np.zeros((len(SUMS), GENERATIONS), np.int64)
         self._longest = np.zeros(GENERATIONS, np.int64)
@@ -71,16 +72,18 @@ class Watched:
             self._told = now
 
     def runs(self) -> bool:
-        """Whether the image still does; takes over the command that it shows by now."""
-        with suppress(OSError, psutil.AccessDenied):  # which says nothing of its end
+        """Whether the image still does."""
+        with suppress(OSError):  # which says nothing of its end
             if not self.pid:
                 self.pid = self.ring.image.find()
                 self._is_gone = not self.pid
-            if self._is_gone or not self.ring.image.runs_as(self.pid):
-                return False
-            with suppress(psutil.NoSuchProcess):
-                self._command = psutil.Process(self.pid).cmdline() or self._command
+            return not self._is_gone and self.ring.image.runs_as(self.pid)
         return True
+
+    def take_command(self) -> None:
+        """The one that it shows by now, which may be a title."""
+        with suppress(psutil.Error, OSError):
+            self._command = psutil.Process(self.pid).cmdline() or self._command
 
     def end(self) -> None:
         """Nobody comes to its place from it any more, and its ring is removed."""

@@ -14,8 +14,8 @@ MOST = {"memory": 0.05, "descriptors": 0.25, "CPU": 0.3}
 
 
 class Sample(NamedTuple):
-    """Of the watcher: a moment, its bytes, open files and CPU seconds since the last sample per
-    second."""
+    """Of the watcher: a moment, its bytes, open files and what it has worked since the last sample
+    per second, in fixed loops of CPU time."""
 
     moment: float
     memory: float
