@@ -43,7 +43,7 @@ def test_a_run_is_found_by_name_by_folder_by_file_and_as_the_latest(runs, capsys
     for words in (["old", *folder], [str(runs / "old")], [str(MAIN_JOB)]):
         status, out, _ = shown(capsys, "report", *words)
         assert status == 0
-        assert out.startswith("▲ Best: flat_arrays · columnar · default")
+        assert out.startswith("▲ Best: flat_arrays · columnar")
     latest = shown(capsys, "report", "latest", *folder)[1]
     new = shown(capsys, "report", "new", *folder)[1]
     assert latest.replace("latest", "new").split() == new.split()

@@ -47,7 +47,7 @@ def test_a_page_is_one_small_file_that_asks_nobody(main_job, tmp_path):
     assert len(page.encode()) < 1_000_000
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     assert not re.search(r"@import|url\(", page)
-    assert "+74.9 %" in page
+    assert "+77.4 %" in page
     assert page.count("<figure>") == 2, "no rows are stored beside it, so there is no timeline"
     assert "### gcbench compare" in page
 

@@ -47,7 +47,7 @@ def judged(job, **verdicts):
 
 def test_the_best_cell_is_taken_with_those_as_good(job):
     assert experiment_advice(job) == (
-        "Take flat_arrays · columnar · default, or flat_arrays · columnar · freeze, which cannot "
+        "Take flat_arrays · columnar · freeze, or flat_arrays · columnar · default, which cannot "
         "be told from it. The device is modelled, so expect a smaller gain on a real one."
     )
 
