@@ -67,10 +67,10 @@ def start() -> None:
         long_ns = int(os.environ.get(LONG_VARIABLE, "0"))
     except ValueError:
         long_ns = 0
-    _record_into(folder, long_ns)
+    record_into(folder, long_ns)
 
 
-def _record_into(folder: str, long_ns: int) -> None:  # noqa: PLR0915 -- its functions share cells
+def record_into(folder: str, long_ns: int) -> Callable[[], None]:  # noqa: PLR0915 -- its functions share cells
     """Add the two callbacks, the last at a collection's start and the first at its end.
 
     So what others do in theirs is in no pause. All that they use is in cells: the names of a
@@ -174,13 +174,19 @@ def _record_into(folder: str, long_ns: int) -> None:  # noqa: PLR0915 -- its fun
                 seen = before[generation] + words[SEEN + generation]
                 words[UNSEEN + generation] = max(0, ran - seen)
 
+    def stop() -> None:
+        atexit.unregister(tell_unseen)
+        for own in (begin, end):
+            if own in callbacks:
+                callbacks.remove(own)
+
     renew()
-    if words is None:
-        return
-    callbacks.insert(0, end)
-    callbacks.append(begin)
-    os.register_at_fork(after_in_child=forked)
-    atexit.register(tell_unseen)
+    if words is not None:
+        callbacks.insert(0, end)
+        callbacks.append(begin)
+        os.register_at_fork(after_in_child=forked)
+        atexit.register(tell_unseen)
+    return stop
 
 
 def _put_outermost(

@@ -83,7 +83,7 @@ HEADINGS = {
 COMMANDS = {name: each for group in HEADINGS.values() for name, each in group.items()}
 
 _GONE = {
-    "attach": "a process is watched from its start: gcbench probe -- COMMAND",
+    "attach": "gcbench probe --pid PID attaches, from CPython 3.14 on",
     "cadence": "gcbench advise --predict predicts how often the collector runs",
     "calibrate": "python -m benchmarks.calibrate writes a profile, in a checkout of gcbench",
     "crossover": "gcbench advise --models says for which models and batches the host path matters",

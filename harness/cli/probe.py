@@ -4,7 +4,7 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from harness.cli.tell import Telling, checked, command_line, tell, telling, tell
 from harness.machine.boot import boot_id
 from harness.machine.describe import describe
 from harness.machine.scratch import scratch_folder
+from harness.probed.attached import watch_attached
 from harness.probed.exposition import ProbedMetrics
 from harness.probed.forwarded import held_back
 from harness.probed.log import CollectionLog
@@ -35,6 +36,8 @@ Examples:
   gcbench probe -- python server.py
   gcbench probe --json pauses.json -- vllm serve facebook/opt-125m
       any Python server, with all processes that it starts
+  gcbench probe --pid 4711 --json pauses.json
+      one that runs already, and those below it, until Ctrl-C (CPython 3.14)
   gcbench probe --log pauses.log -- python server.py
       for gcbench load URL --probe pauses.log: which gap was whose pause
   gcbench probe --prometheus 9464 -- uvicorn app:app --workers 4
@@ -43,7 +46,14 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
-@click.argument("command", nargs=-1, required=True)
+@click.argument("command", nargs=-1)
+@click.option(
+    "--pid",
+    type=click.IntRange(1),
+    metavar="PID",
+    help="Watch a program that runs already, instead of COMMAND, until it ends or Ctrl-C: from "
+    "CPython 3.14 on.",
+)
 @click.option("--log", "log_path", metavar="FILE", help="Write every collection, for load --probe.")
 @click.option(
     "--prometheus",
@@ -70,19 +80,22 @@ def probe(
     ctx: click.Context,
     /,
     command: tuple[str, ...],
+    pid: int | None,
     log_path: str | None,
     prometheus: str | None,
     every: float,
     long: float | None,
     **_: Any,
 ) -> None:
-    """Run COMMAND and say which of its processes the garbage collector stopped, and for how long.
+    """Say which processes of COMMAND, or of --pid, the garbage collector stopped, and for how long.
 
     Every Python from 3.8 on that COMMAND starts is watched, whatever it is; it needs no change. The
     report goes to standard error. The exit status is that of COMMAND, or 3 where that is 0 and no
     Python was watched. Signals that are sent to gcbench go through to COMMAND.
     """
     how = telling(ctx)
+    if (pid is None) != bool(command):
+        raise ValueError("name a COMMAND or a --pid: gcbench probe -- python server.py")
     if log_path == "-":
         raise ValueError("--log -: name a file")
     checked(log_path, "--log")
@@ -96,17 +109,23 @@ def probe(
         scratch_folder(shared_memory()) as folder,
     ):
 
-        def watching(root: psutil.Process) -> RingWatch:
+        def watching(root: psutil.Process, *why_not: Callable[..., str]) -> RingWatch:
+            nonlocal command
+            command = command or tuple(root.cmdline())
             record = log.record if log else lambda *_: None
             series = metrics.series if metrics else None
-            return RingWatch(folder, root, command, record, series, pauses)
+            return RingWatch(folder, root, command, record, series, pauses, *why_not)
 
         def look(watch: RingWatch) -> None:
             if log:
                 log.has_read(watch.lost)
             line.look(watch)
 
-        status, watch = run_probed(command, folder, watching, look, int((long or 0) * 1e6))
+        how_to_watch = (folder, watching, look, int((long or 0) * 1e6))
+        if pid is None:
+            status, watch = run_probed(command, *how_to_watch)
+        else:
+            status, watch = watch_attached(pid, *how_to_watch)
         own_cpu_seconds = time.process_time() - own_cpu_began
         wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
         code = status if status >= 0 else 128 - status
@@ -127,7 +146,7 @@ def probe(
                 own_cpu_seconds=own_cpu_seconds,
                 own_peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
                 long_pauses=pauses.longest_first if pauses else [],
-                notes=[*_notes(left, log.failure if log else ""), *watch.notes],
+                notes=[*_notes(left, log.failure if log else "", pid), *watch.notes],
             )
             code = code or (ExitCode.MEASURED if result.processes else ExitCode.NOT_MEASURED)
             _report(result, how)
@@ -188,9 +207,9 @@ def _served(place: str | None) -> Iterator[ProbedMetrics | None]:
         thread.join()
 
 
-def _notes(left: Sequence[int], failure: str) -> list[str]:
+def _notes(left: Sequence[int], failure: str, attached_to: int | None) -> list[str]:
     notes = [f"From some moment on, {failure}."] if failure else []
-    if left:
+    if left and attached_to is None:
         pids = ", ".join(map(str, left))
         notes.append(
             f"Watched no longer, because the command has ended, but still running: PID {pids}."

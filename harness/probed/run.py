@@ -55,17 +55,18 @@ def run_probed(
     with taken_one_by_one() as before:
         pid = _spawned(command, probed_environment(folder, os.environ, long_ns), before)
         watch = watching(psutil.Process(pid))
-        _look(watch, look)
+        look_once(watch, look)
         while (status := _reaped(pid)) is None:
             came = signal.sigtimedwait(FORWARDED, POLL_SECONDS)
             if came and came.si_code <= 0:  # above: from the kernel, so from the terminal
                 with suppress(OSError):  # it has ended, or runs as another user
                     os.kill(pid, came.si_signo)
-            _look(watch, look)
+            look_once(watch, look)
     return status, watch
 
 
-def _look(watch: RingWatch, look: Callable[[RingWatch], object]) -> None:
+def look_once(watch: RingWatch, look: Callable[[RingWatch], object]) -> None:
+    """Poll; whatever goes wrong is a note."""
     try:
         watch.poll()
         look(watch)

@@ -22,7 +22,7 @@ from harness.probed.watched import Watched
 
 _LOOK_AROUND_SECONDS = 0.5
 _LOOKING_SHARE = 0.01
-"""Of its time it looks around no more than that, however many processes the machine has."""
+"""Of a core, at most, however many processes the machine has."""
 _BEGINS_SECONDS = 0.5
 _WAIT_SECONDS = 0.01
 _YOUNGEST = 8
@@ -37,9 +37,9 @@ class RingWatch:
     """The rings in a folder and the processes below ``root``, which ``command`` has started.
 
     ``record`` is told of each image's new records, ``series`` of all sums, ``long_pauses`` of those
-    that processes explain, where any do. Whatever goes wrong with
-    one ring, file or process is in ``notes``, and all else is watched on. What it keeps has a
-    bound, however many come and go.
+    that processes explain, where any do; ``why_not`` says why an interpreter has no ring. Whatever
+    goes wrong with one ring, file or process is in ``notes``, and all else is watched on. What it
+    keeps has a bound, however many come and go.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class RingWatch:
         record: Callable[[Watched, Int64Array], object] = lambda *_: None,
         series: CounterSeries | None = None,
         long_pauses: LongPauses | None = None,
+        why_not: Callable[..., str] = why_not_probed,
     ) -> None:
         self._folder, self._root, self._record = folder, root, record
         self._command = command
@@ -63,7 +64,7 @@ class RingWatch:
         self._unread: dict[str, str] = {}
         self._notes = Counter[str]()
         self._look_again_at = 0.0
-        self._long_pauses = long_pauses
+        self._long_pauses, self._why_not = long_pauses, why_not
 
     @property
     def running(self) -> list[Watched]:
@@ -103,10 +104,11 @@ class RingWatch:
         self._find_rings()
         for file, each in list(self._running.items()):
             self._take(file, each)
-        if (began := time.monotonic()) >= self._look_again_at:
+        if time.monotonic() >= self._look_again_at:
+            began = time.thread_time()
             self.look_around()
-            seconds = time.monotonic() - began
-            self._look_again_at = began + max(_LOOK_AROUND_SECONDS, seconds / _LOOKING_SHARE)
+            pause = (time.thread_time() - began) / _LOOKING_SHARE
+            self._look_again_at = time.monotonic() + max(_LOOK_AROUND_SECONDS, pause)
 
     def look_around(self) -> None:
         """End those that have ended, and find the interpreters that have no ring."""
@@ -263,7 +265,7 @@ class RingWatch:
 
     def _note(self, process: psutil.Process, error: int | None = None) -> None:
         command = command_of(process) or (self._command if process == self._root else [])
-        reason = why_not_probed(process, self._folder, command, error)
+        reason = self._why_not(process, self._folder, command, error)
         self._name(NotProbed(process.pid, name_of(command), reason))
 
     def _name(self, missed: NotProbed) -> None:
