@@ -53,10 +53,8 @@ class Kept(Weights):
         return self.taken[name]
 
 
-@pytest.fixture(scope="module")
-def config(tmp_path_factory) -> EngineConfig:
-    folder = tmp_path_factory.mktemp("model")
-    (folder / "config.json").write_text(CONFIG)
+def written(folder: Path, model_config: str) -> EngineConfig:
+    (folder / "config.json").write_text(model_config)
     save_file(Kept(folder / "config.json").taken, folder / "model.safetensors")
     return EngineConfig(
         max_num_seqs=24,
@@ -66,6 +64,11 @@ def config(tmp_path_factory) -> EngineConfig:
         dtype="float32",
         seed=3,
     )
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> EngineConfig:
+    return written(tmp_path_factory.mktemp("model"), CONFIG)
 
 
 def requests() -> list[tuple[list[int], int]]:
@@ -164,6 +167,11 @@ def test_every_representation_and_delivery(config):
             with suppress(ContradictionError):
                 found.append(serve(cell))
     assert all(tokens == found[0] for tokens in found), "the same steps, the same arithmetic"
+
+
+def test_a_model_whose_heads_are_normed(tmp_path):
+    config = written(tmp_path, CONFIG.replace("Llama", "Qwen3"))
+    assert_same(serve(config), on_the_cpu(config))
 
 
 def test_drafts_and_several_steps(config):
