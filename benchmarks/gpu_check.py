@@ -251,11 +251,11 @@ def aims(check: Check) -> None:
             result = {"machine": describe(), "workloads": found}
             (check.output / "gpu-aims.json").write_bytes(indented(result))
             reached = metrics["request_throughput"]
-            share = metrics.get("achieved_bandwidth_share")
+            share = metrics.get("achieved_serial_share")
             print(
                 f"{what}: {reached:.1f} req/s, aim {aim:.0f}, "
                 f"{'reached' if reached >= aim else 'NOT reached'}"
-                + ("" if share is None else f"; {percent(share)} of the copy bandwidth"),
+                + ("" if share is None else f"; {percent(share)} of its serial limit"),
                 flush=True,
             )
 

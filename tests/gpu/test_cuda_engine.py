@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from engines.builtin.device import cpu_model
 from engines.builtin.engine import Engine
 from engines.builtin.model.architectures import build_model
-from engines.builtin.model.ceilings import measure_ceilings
+from engines.builtin.model.ceilings import Ceilings
 from engines.builtin.model.config import load_model
 from engines.builtin.model.gumbel_reference import gumbel_noise, row_keys, sample_reference
 from engines.builtin.model.parallel import ONE_RANK
@@ -219,4 +219,6 @@ def test_a_cache_that_does_not_fit_is_one_sentence(config):
 def test_ceilings_for_which_there_is_no_memory_are_left_out():
     gpu = torch.device("cuda", 0)
     memory = torch.cuda.get_device_properties(gpu).total_memory
-    assert measure_ceilings(gpu, torch.float32, memory, 64) == {}
+    ceilings = Ceilings(gpu, torch.float32, memory, 64)
+    ceilings.since_last_asked()
+    assert ceilings.since_last_asked() == {}
