@@ -188,7 +188,7 @@ class Check:
 
 def tests(check: Check) -> None:
     """Those on a GPU alone, without what the project's other tests need to be collected."""
-    more = ["-k", "prompts_beside"] if check.rehearses else []
+    more = ["-k", "prompts_beside or heads_are_normed"] if check.rehearses else []
     if find_spec("xdist") and not check.rehearses:
         more = ["--numprocesses", "8"]  # most of their time is compiling
     check.python(

@@ -129,11 +129,14 @@ class CudaModel:
             )
 
     def num_kv_tokens(self, config: EngineConfig) -> int:
-        """Every row at its longest, or what nine tenths of the memory leave beside all else.
+        """Every row at its longest, or what nine tenths of the memory leave beside all else; the
+        blocks that were asked for, whatever else is on the GPU.
 
-        Raises ValueError where that is less than one request takes.
+        Raises ValueError where what is left is less than one request takes.
         """
-        room = self._room_for_cache()
+        room = self._room_for_cache()  # runs each kernel, so that none is compiled later
+        if config.num_gpu_blocks_override:
+            return config.num_gpu_blocks_override * config.block_size
         longest = blocks_for_longest(config.max_model_len, config) * config.block_size
         held = int(room / self._forward.kv_bytes_per_token)
         if held < longest:

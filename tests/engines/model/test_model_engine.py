@@ -230,6 +230,17 @@ def test_ranks_together_are_one(opt, ranks):
 
 
 @pytest.mark.slow
+def test_no_weights_cross_to_a_worker(opt):
+    """It reads them from the folder that it is told."""
+    weights = (opt.folder / "model.safetensors").stat().st_size
+    engine = Engine(cpu_config(opt.folder, worker="process"))
+    try:
+        assert 0 < engine.wire_bytes < weights / 20
+    finally:
+        engine.shutdown()
+
+
+@pytest.mark.slow
 def test_a_rank_that_is_killed_is_named(opt, monkeypatch):
     """The others would wait for it in a sum for ever."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=":")
