@@ -16,8 +16,14 @@ from urllib.parse import urlsplit
 _OWN_NAMES = ("127.0.0.1", "localhost")
 MOST_CONNECTIONS = 64
 """At once, each with a thread; a browser opens six."""
-HEAD_SECONDS, _SEND_SECONDS = 10.0, 30.0
+HEAD_SECONDS, _SEND_SECONDS, _MAKES_ROOM_SECONDS = 10.0, 30.0, 1.0
 """Until a request's head is here, and in which a reader takes something."""
+_HEADERS = {
+    "Allow": "GET, HEAD",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
 _FULL = b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -29,6 +35,14 @@ class _Quiet(SimpleHTTPRequestHandler):
     another, that of a tunnel.
     """
 
+    default_request_version = "HTTP/1.0"  # else what is no HTTP is answered by what is none
+    server_version, sys_version = "gcbench", ""
+    extensions_map = {
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".html": "text/html; charset=utf-8",
+    }
+    server: "_Server"
+
     def setup(self) -> None:
         super().setup()
         self.rfile = BufferedReader(_Head(self.connection))
@@ -36,6 +50,11 @@ class _Quiet(SimpleHTTPRequestHandler):
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
+        self.server.has_spoken(self.request)
+        target = urlsplit(self.path)
+        if target.scheme == "http":  # as one asks a proxy
+            self.headers.replace_header("Host", target.netloc)
+            self.path = target._replace(scheme="", netloc="").geturl() or "/"
         if _host_name(self.headers.get_all("Host", [])) in _OWN_NAMES:
             return True
         self.send_error(HTTPStatus.MISDIRECTED_REQUEST, f"Ask for {' or '.join(_OWN_NAMES)}")
@@ -54,8 +73,14 @@ class _Quiet(SimpleHTTPRequestHandler):
         return None
 
     def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-store")
+        for header in _HEADERS.items():
+            self.send_header(*header)
         super().end_headers()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        if code == HTTPStatus.NOT_IMPLEMENTED:
+            code, message = HTTPStatus.METHOD_NOT_ALLOWED, None
+        super().send_error(code, message, explain)
 
     def log_message(self, *_: object) -> None:
         """Nothing."""
@@ -91,11 +116,26 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, *arguments: Any) -> None:
         self._room = BoundedSemaphore(MOST_CONNECTIONS)
+        self._silent: dict[socket.socket, None] = {}
         super().__init__(*arguments)
+
+    def has_spoken(self, request: socket.socket) -> None:
+        """Its head is here, so it keeps its place."""
+        self._silent.pop(request, None)
+
+    def _takes_place_of_the_silent(self) -> bool:
+        """Whoever is waited for longest makes room."""
+        for request in list(self._silent)[:1]:
+            self.has_spoken(request)
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+            return self._room.acquire(timeout=_MAKES_ROOM_SECONDS)
+        return False
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """In a thread of its own, unless there are too many."""
-        if self._room.acquire(blocking=False):
+        if self._room.acquire(blocking=False) or self._takes_place_of_the_silent():
+            self._silent[request] = None
             super().process_request(request, client_address)
             return
         with suppress(OSError):
@@ -108,6 +148,7 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.has_spoken(request)
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

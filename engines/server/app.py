@@ -28,7 +28,9 @@ from engines.server.tokenizer import TextTokenizer, conversation
 
 _BODY_SECONDS = 30.0
 _JSON = "application/json"
-_PORT = re.compile(r":\d*$")
+_MOST_ECHOED = 100
+"""Characters of what was sent that an answer says again."""
+_PORT = re.compile(r":\d{0,5}$")
 """At the end of a Host header; an IPv6 address is in brackets there."""
 _OPEN_TO_ALL = frozenset({"/health", "/ping"})
 
@@ -77,7 +79,10 @@ class App:
         ways = {"GET": web.get, "POST": web.post}
         application.add_routes(
             [web.get("/openapi.json", describe)]
-            + [ways[each.method](each.path, each.handler) for each in routes]
+            + [
+                ways[each.method](each.path, each.handler, expect_handler=self._expected)
+                for each in routes
+            ]
         )
         return application
 
@@ -149,25 +154,46 @@ class App:
         """The body. Raises ApiError 400, 408 where it does not come, 413 where it is too large."""
         if request.content_type != _JSON:
             raise ApiError(400, "the Content-Type must be application/json")
+        self._check_length(request)
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 data = await request.read()
         except TimeoutError:
             raise ApiError(408, f"the body had not come after {_BODY_SECONDS:g} s") from None
         except web.HTTPRequestEntityTooLarge:
-            raise ApiError(
-                413, f"the body is larger than {self._settings.max_body} bytes"
-            ) from None
+            raise self._too_large() from None
         except web.RequestPayloadError as error:
             what = str(error).rpartition("message:")[2].strip()
             raise ApiError(400, f"the body is not what its headers say: {what}") from None
         return decode(data, kind)
 
+    def _check_length(self, request: web.Request) -> None:
+        if (request.content_length or 0) > self._settings.max_body:
+            raise self._too_large()
+
+    def _too_large(self) -> ApiError:
+        return ApiError(413, f"the body is larger than {self._settings.max_body} bytes")
+
+    async def _expected(self, request: web.Request) -> web.StreamResponse | None:
+        """Whoever asks whether to send the body is told so, unless it is too large.
+
+        No middleware is around it, so what it raised would be nobody's.
+        """
+        try:
+            self._check_length(request)
+        except ApiError as error:
+            return error.response()
+        if request.headers["Expect"].lower() != "100-continue":
+            return ApiError(417, "of what can be expected there is 100-continue alone").response()
+        if request.transport:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return None
+
     def _check_model(self, model: str | None) -> None:
         if model is not None and model != self._settings.model:
             raise ApiError(
                 404,
-                f"the model {model!r} does not exist; it is {self._settings.model!r}",
+                f"no model {model[:_MOST_ECHOED]!r} exists here; it is {self._settings.model!r}",
                 param="model",
                 code="model_not_found",
             )
@@ -197,12 +223,17 @@ class App:
         text = conversation(body.messages) if body.messages else body.prompt
         if text is None:
             raise ApiError(400, "give a prompt or messages", param="prompt")
-        (ids,) = await self._tokenizer.encode(text)
+        (ids,) = await self._prompts.encoded(text)
         return _json(Tokens(len(ids), self._config.max_model_len, ids))
 
     async def _detokenize(self, request: web.Request) -> web.Response:
         body = await self._read(request, DetokenizeBody)
         self._check_model(body.model)
+        if body.tokens and (largest := max(body.tokens)) >= self._tokenizer.num_ids:
+            there = self._tokenizer.num_ids
+            raise ApiError(
+                400, f"token id {largest} is none of the vocabulary's {there:,}", param="tokens"
+            )
         return _json(Text(self._tokenizer.decode(body.tokens)))
 
     async def _metrics_text(self, request: web.Request) -> web.Response:

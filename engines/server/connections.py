@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from engines.server.access_log import AccessLogger
 from engines.server.errors import RETRY_AFTER_SECONDS, ApiError
@@ -101,6 +102,22 @@ class ServerConnection(web.RequestHandler):
         self._connections.number -= 1
         self._first_head.cancel()
         super().connection_lost(error)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What is no HTTP is told so in the form of all errors, without what was sent."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        too_long = isinstance(exc, LineTooLong)
+        words = "a line of the head is too long" if too_long else "this is no HTTP that is served"
+        response = ApiError(431 if too_long else exc.code, words).response()
+        response.force_close()
+        return response
 
     def _close_silent(self) -> None:
         if not self._request_count:

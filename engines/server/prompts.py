@@ -37,8 +37,8 @@ class AskedPrompt(NamedTuple):
 
 
 class Prompts:
-    """Reads bodies for one engine; raises ApiError 400 where it could never serve them, and 429
-    beyond ``most`` prompts, for which there is room. What is far too much is not worked on.
+    """Reads bodies for one engine; raises ApiError 400 where it could never serve them, as
+    more than ``most`` prompts, for which there is room. What is far too much is not worked on.
     """
 
     def __init__(self, config: EngineConfig, tokenizer: TextTokenizer, most: int) -> None:
@@ -60,29 +60,30 @@ class Prompts:
 
     async def of_chat(self, body: ChatBody) -> list[AskedPrompt]:
         """The conversation as one prompt."""
-        (ids,) = await self._encoded(conversation(body.messages))
+        (ids,) = await self.encoded(conversation(body.messages))
         most = body.max_completion_tokens
         return self._choices(body, ids, body.max_tokens if most is None else most)
 
     async def _completion_ids(self, body: CompletionBody) -> list[Sequence[int]]:
         prompt = body.prompt
         if isinstance(prompt, str):
-            return [*await self._encoded(prompt)]
+            return [*await self.encoded(prompt)]
         if all(isinstance(each, int) for each in prompt):
             return [prompt]  # type: ignore[list-item]
         if len(prompt) > self._most:
             raise ApiError(
-                429,
+                400,
                 f"{len(prompt):,} prompts, and this server has room for {self._most:,}",
                 param="prompt",
             )
         if all(isinstance(each, str) for each in prompt):
-            return [*await self._encoded(*prompt)]  # type: ignore[arg-type]
+            return [*await self.encoded(*prompt)]  # type: ignore[arg-type]
         if all(isinstance(each, list) for each in prompt):
             return prompt  # type: ignore[return-value]
         raise ApiError(400, "prompt: texts and token ids in one list", param="prompt")
 
-    async def _encoded(self, *texts: str) -> list[list[int]]:
+    async def encoded(self, *texts: str) -> list[list[int]]:
+        """Token ids of each; ApiError 400 where one is longer than any that could be served."""
         most = self._config.max_model_len * self._tokenizer.longest_token
         if most and (longest := max(map(len, texts))) > most:
             raise ApiError(

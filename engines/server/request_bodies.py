@@ -1,5 +1,6 @@
 """What clients send: OpenAI's fields, vLLM's beside them; any other field is ignored."""
 
+import re
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -155,6 +156,9 @@ class DetokenizeBody(msgspec.Struct):
 
 Body = TypeVar("Body")
 
+_HALF = re.compile(rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])")
+"""An escape of a surrogate that lacks the second one."""
+
 
 def decode(data: bytes, kind: type[Body]) -> Body:
     """Read a body, numbers as texts too. Raises ApiError 400 that names the field."""
@@ -165,7 +169,9 @@ def decode(data: bytes, kind: type[Body]) -> Body:
         param = path.lstrip(".").rstrip("`") or _missing(sentence)
         raise ApiError(400, str(error), param=param) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError(400, f"the body is no JSON: {error}") from None
+        # Of an escape without its second half msgspec says that the end is missing.
+        why = "half a surrogate pair in a text" if _HALF.search(data) else str(error)
+        raise ApiError(400, f"the body is no JSON: {why}") from None
 
 
 def _missing(sentence: str) -> str | None:

@@ -43,7 +43,7 @@ Examples:
 @option(
     "--ready-file",
     metavar="FILE",
-    help="Written when requests can come: JSON with url, model and processes.",
+    help="Written when requests can come: JSON with url and model.",
     is_main=True,
 )
 @click.pass_context

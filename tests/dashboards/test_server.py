@@ -130,10 +130,61 @@ def test_a_head_that_does_not_come_in_time_is_waited_for_no_longer(monkeypatch, 
 
 
 def test_beyond_so_many_connections_another_is_told_so_and_soon_answered(monkeypatch, tmp_path):
+    """Where all of them are being answered."""
     monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
     with site_of(tmp_path) as port:
         held = [socket.create_connection(("127.0.0.1", port), HANG_SECONDS) for _ in range(3)]
+        for each in held:
+            each.sendall(b"GET /index.html HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            assert each.recv(1) == b"H"
         until(lambda: first_line(port) == b"HTTP/1.0 503 Service Unavailable\r\n")
         for each in held:
             each.close()
         until(lambda: first_line(port) == b"HTTP/1.0 200 OK\r\n")
+
+
+def test_whoever_asks_has_the_place_of_one_who_has_long_said_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 10 * HANG_SECONDS)
+    with site_of(tmp_path) as port:
+        silent = [socket.create_connection(("127.0.0.1", port), HANG_SECONDS) for _ in range(3)]
+        silent[0].sendall(b"GET / HTTP/1.0\r\nHost: local")
+        for _ in range(2):
+            assert first_line(port) == b"HTTP/1.0 200 OK\r\n"
+        assert silent[0].recv(1) == b""
+        for each in silent:
+            each.close()
+
+
+def answer(port: int, request: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), HANG_SECONDS) as client:
+        client.sendall(request)
+        return client.makefile("rb").read()
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"GET http://127.0.0.1/small.html HTTP/1.0", b"200"),
+        (b"GET http://evil.example/small.html HTTP/1.0", b"421"),
+        (b"POST /small.html HTTP/1.0", b"405"),
+        (b"BREW /small.html HTTP/1.0", b"405"),
+        (b"garbage", b"400"),
+        (b"PRI * HTTP/2.0", b"505"),
+    ],
+)
+def test_whatever_is_asked_is_answered_in_http_and_framed_by_nobody(
+    request_line, status, port, tmp_path
+):
+    (tmp_path / "small.html").write_text("here")
+    head, _, body = answer(port, request_line + b"\r\nHost: localhost\r\n\r\n").partition(
+        b"\r\n\r\n"
+    )
+    assert head.split()[:2] == [b"HTTP/1.0", status]
+    assert b"\r\nAllow: GET, HEAD" in head
+    assert b"\r\nX-Content-Type-Options: nosniff" in head
+    assert b"frame-ancestors 'none'" in head
+    assert b"Python" not in head
+    if status == b"200":
+        assert b"\r\nContent-type: text/html; charset=utf-8" in head
+        assert body == b"here"

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_MOST_SECONDS = 2.0
-"""Of either measurement: a window of twice that or more is followed by one of four seconds."""
+_MOST_SECONDS = 0.25
+"""Of either measurement: a trial in all is to take few."""
 _FEWEST = 5
 
 
@@ -27,7 +27,7 @@ class Ceilings:
 
     def since_last_asked(self) -> dict[str, float]:
         """Both by their names in `StepEngine.device_stats`, each measured for half as long as has
-        passed since the last call, or for two seconds where that is less: a device that was at
+        passed since the last call, or for a quarter of a second where that is less: a device that was at
         work has the clock now that it had then. Empty at the first call, and where a GPU's memory
         runs out.
         """

@@ -211,6 +211,7 @@ def test_a_body_must_say_that_it_is_json(served):
         ("example.com:8000", 421),
         ("127.0.0.1.example.com", 421),
         ("10.0.0.1", 421),
+        ("localhost:99999999", 421),
     ],
 )
 def test_a_page_of_another_name_that_leads_here_is_refused(served, host, status):
@@ -242,7 +243,7 @@ def test_a_large_body_is_refused(served):
 @pytest.mark.parametrize(
     ("prompt", "status", "says"),
     [
-        (["a"] * 1_000_000, 429, "1,000,000 prompts, and this server has room for 4,104"),
+        (["a"] * 1_000_000, 400, "1,000,000 prompts, and this server has room for 4,104"),
         (
             "a " * 2_000_000,
             400,
@@ -258,6 +259,9 @@ def test_what_is_far_too_much_is_refused_before_it_is_worked_on(prompt, status, 
         before = psutil.Process(running.process.pid).memory_info().rss
         answer = running.complete(prompt=prompt)
         assert (answer.status, answer.error["message"]) == (status, says)
+        if isinstance(prompt, str):
+            answer = running.ask("POST", "/tokenize", {"prompt": prompt})
+            assert (answer.status, answer.error["message"]) == (status, says)
         grown = psutil.Process(running.process.pid).memory_info().rss - before
         assert grown < 100_000_000
 
@@ -328,6 +332,61 @@ def test_what_is_no_http_is_cut_off(served, head):
     answer = asyncio.run(send())
     assert not answer or answer.split()[1].startswith(b"4"), answer[:100]
     assert lives(served)
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "says"),
+    [
+        (b"Content-Length: 10000000", 413, "the body is larger than 100000 bytes"),
+        (b"Expect: 100-continue\r\nContent-Length: 10000000", 413, "larger than 100000 bytes"),
+        (b"Expect: tea\r\nContent-Length: 2", 417, "100-continue alone"),
+        (b"X-A: " + b"a" * 100_000, 431, "a line of the head is too long"),
+        (b"no header", 400, "this is no HTTP that is served"),
+    ],
+)
+def test_what_its_head_rules_out_is_refused_before_its_body_comes(served, head, status, says):
+    """In the form of all errors, and without what was sent."""
+
+    async def send() -> bytes:
+        line = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        about = b"Content-Type: application/json\r\n"
+        reader, writer = await raw(served, line + about + head + b"\r\n\r\n")
+        try:
+            return await reader.readuntil(b"}}")
+        finally:
+            writer.close()
+
+    answer, body = asyncio.run(send()).split(b"\r\n\r\n")
+    assert int(answer.split()[1]) == status
+    assert says in json.loads(body)["error"]["message"]
+    assert len(body) < 300
+
+
+def test_whoever_asks_whether_to_send_a_body_is_told_so(served):
+    async def ask() -> bytes:
+        body = b'{"prompt": [1], "max_tokens": 1}'
+        head = f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\nConnection: close\r\n"
+        line = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+        about = "Content-Type: application/json\r\n"
+        reader, writer = await raw(served, f"{line}{about}{head}\r\n".encode())
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(body)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    assert asyncio.run(ask()).split()[1] == b"200"
+
+
+def test_ids_that_are_no_tokens_and_half_a_pair_are_named(served):
+    answer = served.ask("POST", "/detokenize", {"tokens": [1, 999_999]})
+    assert (answer.status, answer.error["param"]) == (400, "tokens")
+    assert "token id 999999 is none of" in answer.error["message"]
+    answer = served.ask("POST", "/tokenize", b'{"prompt": "\\ud800"}', JSON)
+    assert answer.error["message"].endswith("half a surrogate pair in a text")
+    answer = served.complete(prompt=[1], model="m" * 90_000)
+    assert answer.status == 404
+    assert len(answer.error["message"]) < 200
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "x", "", str(2**53), "9" * 5000, "١"])
