@@ -427,8 +427,8 @@ class StepEngine(EngineProcess, Protocol):
         could not do without, of these ``linear_bytes`` and ``linear_flops`` of matrix products and
         ``attention_bytes`` and ``attention_flops``; and from the second call on
         ``copy_bytes_per_second`` and ``matmul_flops_per_second``, measured on it there and then
-        for as long as has passed since the call before, half a second at most, and if its memory
-        has room for that. Empty where there is no arithmetic.
+        for as long as has passed since the call before, for half a second at most, and if its
+        memory has room for that. Empty where there is no arithmetic.
         """
         return {}
 

@@ -27,9 +27,9 @@ class Ceilings:
 
     def since_last_asked(self) -> dict[str, float]:
         """Both by their names in `StepEngine.device_stats`, each measured for half as long as has
-        passed since the last call, or for a quarter of a second where that is less: a device that was at
-        work has the clock now that it had then. Empty at the first call, and where a GPU's memory
-        runs out.
+        passed since the last call, or for a quarter of a second where that is less: a device that
+        was at work has the clock now that it had then. Empty at the first call, and where a GPU's
+        memory runs out.
         """
         before, self._asked = self._asked, time.perf_counter()
         if before is None:

@@ -39,7 +39,7 @@ def test_it_is_measured_for_as_long_as_it_was_at_work(monkeypatch, worked, measu
     for _ in range(2):
         now[0] += worked
         assert asked.since_last_asked() == dict.fromkeys(RATES, 1.0)
-    assert told == [measured] * 4
+    assert told == pytest.approx([measured] * 4)
 
 
 @pytest.mark.parametrize(("seconds", "median"), [(0.0, 1.0), (9.0, 1.0), (30.0, 3.0)])
