@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from engines.builtin.model.config import ModelConfig
-from engines.protocol import Int32Array
+from engines.protocol import Int32Array, Int64Array
 
 
 @dataclass(slots=True)
@@ -27,19 +25,19 @@ class Work:
         """So far, and of this rank's share."""
         return {"bytes": self.bytes / self.num_ranks, "flops": self.flops / self.num_ranks}
 
-    def add(self, num_queries: Int32Array, seq_lens: Int32Array, num_sampled: int) -> None:
-        """One step more: int32 ``[num_reqs]`` each, and the tokens sampled of them."""
+    def add(self, num_queries: Int32Array, seq_lens: Int64Array, num_sampled: int) -> None:
+        """One step more: ``[num_reqs]`` each, and the tokens sampled of them."""
         model = self.model
         head_flops = 2.0 * model.vocab_size * model.hidden_size
-        queries, contexts = num_queries.astype(np.float64), seq_lens.astype(np.float64)
-        pairs = float((queries * contexts - queries * (queries - 1) / 2).sum())
+        queries = int(num_queries.sum())
+        pairs = int(num_queries @ (2 * seq_lens + 1 - num_queries)) / 2
         self.flops += (
-            float(queries.sum()) * (model.flops_per_token - head_flops)
+            queries * (model.flops_per_token - head_flops)
             + num_sampled * head_flops
             + pairs * model.attention_flops_per_token_pair
         )
         self.bytes += (
             model.flops_per_token / 2 * self.itemsize
-            + float(contexts.sum()) * model.kv_bytes_per_token(self.itemsize)
+            + int(seq_lens.sum()) * model.kv_bytes_per_token(self.itemsize)
             + 2.0 * num_sampled * model.vocab_size * self.itemsize
         )
