@@ -18,26 +18,32 @@ class Work:
     model: ModelConfig
     itemsize: int
     num_ranks: int
-    bytes: float = 0.0
-    flops: float = 0.0
+    num_steps: int = 0
+    num_queries: int = 0
+    num_cached: int = 0
+    num_pairs: int = 0
+    num_sampled: int = 0
 
     def done(self) -> dict[str, float]:
         """So far, and of this rank's share."""
-        return {"bytes": self.bytes / self.num_ranks, "flops": self.flops / self.num_ranks}
+        model = self.model
+        head_flops = 2 * model.vocab_size * model.hidden_size
+        flops = (
+            self.num_queries * (model.flops_per_token - head_flops)
+            + self.num_sampled * head_flops
+            + self.num_pairs * model.attention_flops_per_token_pair
+        )
+        num_bytes = (
+            self.num_steps * model.flops_per_token // 2 * self.itemsize
+            + self.num_cached * model.kv_bytes_per_token(self.itemsize)
+            + 2 * self.num_sampled * model.vocab_size * self.itemsize
+        )
+        return {"bytes": num_bytes / self.num_ranks, "flops": flops / self.num_ranks}
 
     def add(self, num_queries: Int32Array, seq_lens: Int64Array, num_sampled: int) -> None:
         """One step more: ``[num_reqs]`` each, and the tokens sampled of them."""
-        model = self.model
-        head_flops = 2.0 * model.vocab_size * model.hidden_size
-        queries = int(num_queries.sum())
-        pairs = int(num_queries @ (2 * seq_lens + 1 - num_queries)) / 2
-        self.flops += (
-            queries * (model.flops_per_token - head_flops)
-            + num_sampled * head_flops
-            + pairs * model.attention_flops_per_token_pair
-        )
-        self.bytes += (
-            model.flops_per_token / 2 * self.itemsize
-            + int(seq_lens.sum()) * model.kv_bytes_per_token(self.itemsize)
-            + 2.0 * num_sampled * model.vocab_size * self.itemsize
-        )
+        self.num_steps += 1
+        self.num_queries += int(num_queries.sum())
+        self.num_cached += int(seq_lens.sum())
+        self.num_pairs += int(num_queries @ (2 * seq_lens + 1 - num_queries)) // 2
+        self.num_sampled += num_sampled

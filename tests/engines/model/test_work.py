@@ -1,6 +1,7 @@
 """What a step cannot do without, counted by hand for a small model."""
 
 import numpy as np
+import pytest
 
 from engines.builtin.model.config import load_model
 from engines.builtin.model.work import Work
@@ -10,11 +11,15 @@ def int32(*values: int) -> np.ndarray:
     return np.array(values, np.int32)
 
 
+def int64(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
 def test_a_step_moves_weights_keys_values_and_logits():
     """Two rows that decode and a prompt that is not through."""
     model = load_model("opt-125m").config
     work = Work(model, itemsize=2, num_ranks=1)
-    work.add(int32(1, 1, 5), int32(10, 20, 5), num_sampled=2)
+    work.add(int32(1, 1, 5), int64(10, 20, 5), num_sampled=2)
     hidden, layers, vocab_size = 768, 12, 50272
     matrices = layers * (4 * hidden * hidden + 2 * hidden * 3072) + vocab_size * hidden
     keys_and_values = 2 * layers * hidden * (10 + 20 + 5)
@@ -24,7 +29,18 @@ def test_a_step_moves_weights_keys_values_and_logits():
 
 def test_a_step_that_samples_nothing_moves_no_logits():
     work = Work(load_model("opt-125m").config, itemsize=4, num_ranks=2)
-    work.add(int32(5), int32(5), num_sampled=0)
-    before = work.bytes
-    work.add(int32(5), int32(5), num_sampled=3)
-    assert work.bytes - 2 * before == 4 * 2 * 3 * 50272
+    work.add(int32(5), int64(5), num_sampled=0)
+    before = work.done()["bytes"]
+    work.add(int32(5), int64(5), num_sampled=3)
+    assert work.done()["bytes"] - 2 * before == 4 * 2 * 3 * 50272 / 2
+
+
+@pytest.mark.parametrize("length", [1, 7, 100_000])
+def test_a_query_of_a_chunk_meets_the_keys_up_to_its_own(length):
+    """Behind three tokens; also where the pairs of one chunk are more than 32 bits count."""
+    model = load_model("opt-125m").config
+    work = Work(model, itemsize=2, num_ranks=1)
+    work.add(int32(length), int64(3 + length), num_sampled=0)
+    pairs = sum(range(4, 4 + length))
+    layers = length * 12 * 2 * (4 * 768 * 768 + 2 * 768 * 3072)
+    assert work.done()["flops"] == layers + pairs * 4 * 12 * 768
