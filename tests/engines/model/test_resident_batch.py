@@ -68,8 +68,8 @@ REQUESTS = st.lists(
 )
 
 
-def served(config: EngineConfig, requests: list[Request]) -> dict[int, list[int]]:
-    """Tokens of those that were not aborted."""
+def served(config: EngineConfig, requests: list[Request]) -> dict[int, list[int] | list[list[int]]]:
+    """Tokens of those that were not aborted, or those that log-probabilities are of."""
     engine, tokens, step = Engine(config), {}, 0
     prompts = np.random.default_rng(3).integers(0, VOCAB_SIZE, (len(requests), 20), np.int32)
     last = max(each.comes for each in requests)
@@ -83,6 +83,10 @@ def served(config: EngineConfig, requests: list[Request]) -> dict[int, list[int]
                     engine.abort_request(index)
             for delivered in engine.step().delivered:
                 for index in delivered.finished.tolist():
+                    if config.logprobs != "none":
+                        tokens[index] = [list(each) for each in engine.output_logprobs(index)]
+                        engine.output_token_ids(index)
+                        continue
                     tokens[index] = engine.output_token_ids(index).tolist()
             step += 1
     finally:
