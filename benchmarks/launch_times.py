@@ -52,7 +52,7 @@ def serve(tree: str, model: str, num_reqs: int, turns: int) -> None:
         engine.step()
     gc.collect()
     gc.freeze()
-    print("ready", flush=True)
+    print(sys.modules[Engine.__module__].__file__, flush=True)
     for _ in sys.stdin:
         steps = []
         for _ in range(TURN):
@@ -64,7 +64,7 @@ def serve(tree: str, model: str, num_reqs: int, turns: int) -> None:
 
 
 class Server:
-    """A process that serves with one tree's code."""
+    """A process that serves; ``tree``: by whose code, which a rehearsal decides."""
 
     def __init__(self, name: str, tree: Path, *arguments: str) -> None:
         self.steps: list[list[float]] = []
@@ -75,7 +75,7 @@ class Server:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._line()
+        self.tree = Path(self._line().strip()).parents[2]
 
     def take_turn(self) -> None:
         """Ten steps more."""
@@ -120,7 +120,7 @@ def main() -> None:
     for name, server in servers.items():
         server.end()
         launches, steps = zip(*server.steps, strict=True)
-        commit = code_identity(trees[name])[1]
+        commit = code_identity(server.tree)[1]
         found[name] = {"code_commit": commit, "launch_us": launches, "step_us": steps}
         print(
             f"{name}: {statistics.median(launches):.0f} µs a launch, "
