@@ -122,7 +122,7 @@ def main() -> None:
     if given.small:
         contexts, num_reqs, copied = SMALL_CONTEXTS, SMALL_NUM_REQS, SMALL_COPY_BYTES
     torch.manual_seed(0)
-    copy = copy_bytes_per_second(torch.device("cuda"), copied)
+    copy = copy_bytes_per_second(torch.device("cuda"), copied, seconds=1.0)
     result: dict[str, Any] = {
         "machine": describe(),
         "copy_bytes_per_second": copy,

@@ -98,7 +98,7 @@ def main() -> None:
     num_reqs, contexts, models, copied = NUM_REQS, CONTEXTS, given.models, COPY_BYTES
     if given.small:
         num_reqs, contexts, models, copied = 4, (49, 58), ["opt-tiny"], 1 << 16
-    copy = copy_bytes_per_second(torch.device("cuda"), copied)
+    copy = copy_bytes_per_second(torch.device("cuda"), copied, seconds=1.0)
     result: dict[str, Any] = {
         "machine": describe(),
         "num_reqs": num_reqs,

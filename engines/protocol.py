@@ -423,9 +423,12 @@ class StepEngine(EngineProcess, Protocol):
         return {}
 
     def device_stats(self) -> dict[str, float]:
-        """What the device has done so far and could do at best: ``bytes`` and ``flops`` that its
-        steps could not do without, ``copy_bytes_per_second`` and ``matmul_flops_per_second`` as
-        measured on it, if its memory had room for that; empty where there is no arithmetic.
+        """What the device has done so far and can sustain: ``bytes`` and ``flops`` that its steps
+        could not do without, of these ``linear_bytes`` and ``linear_flops`` of matrix products and
+        ``attention_bytes`` and ``attention_flops``; and from the second call on
+        ``copy_bytes_per_second`` and ``matmul_flops_per_second``, measured on it there and then
+        for as long as has passed since the call before, if not for longer than four seconds, and if
+        its memory has room for that. Empty where there is no arithmetic.
         """
         return {}
 

@@ -57,6 +57,7 @@ def measure(
             f"needed; {left_out[0]}"
         )
     runner.device.initialize_cache(max(needed[point] for point in fitting))
+    runner.device.stats()  # what it sustains is measured for as long as has passed since
     times: dict[Point, list[LaunchTimes]] = {point: [] for point in fitting}
     last: dict[Point, Sample] = {}
     for _ in range(num_rounds):

@@ -63,7 +63,13 @@ DEVICES = Registry(
 
 ARCHITECTURES = Registry(
     "model architecture",
-    {"OPTForCausalLM": f"{_HERE}.model.opt:OPT", "LlamaForCausalLM": f"{_HERE}.model.llama:Llama"},
+    {
+        "OPTForCausalLM": f"{_HERE}.model.opt:OPT",
+        "LlamaForCausalLM": f"{_HERE}.model.llama:Llama",
+        "MistralForCausalLM": f"{_HERE}.model.llama:Llama",
+        "Qwen2ForCausalLM": f"{_HERE}.model.llama:Llama",
+        "Qwen3ForCausalLM": f"{_HERE}.model.llama:Llama",
+    },
 )
 
 SCHEDULERS = Registry(

@@ -274,20 +274,16 @@ def _left(baseline: CellResult, other: CellResult) -> list[str]:
 
 
 def _hardware(cells: Sequence[CellResult]) -> list[str]:
-    """How near to the device's limits the one came that was nearest, where there is a real one."""
-    shares = {
-        cell.id: (median(cell, "achieved_bandwidth_share"), median(cell, "achieved_flops_share"))
-        for cell in cells
-    }
-    known = {name: (b, f) for name, (b, f) in shares.items() if b is not None and f is not None}
+    """How near to the device's limit the one came that was nearest, where there is a real one."""
+    shares = {cell.id: median(cell, "achieved_serial_share") for cell in cells}
+    known = {name: share for name, share in shares.items() if share is not None}
     if not known:
         return []
-    nearest = max(known, key=lambda name: max(known[name]))
-    bandwidth, flops = known[nearest]
+    nearest = max(known, key=lambda name: known[name])
     return [
-        f"While the device was busy, the steps of {nearest} moved their data at "
-        f"{percent(bandwidth)} of the rate of a copy and computed at {percent(flops)} of the rate "
-        "of a large matrix product."
+        f"While the device was busy, {nearest} came to {percent(known[nearest])} of its limit: "
+        "matrix products, attention and logits one after the other, at the rates of large copies "
+        "and products that the device sustained."
     ]
 
 

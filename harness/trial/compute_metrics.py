@@ -151,6 +151,7 @@ def _device(seen: Observation) -> Values:
         return idle | {"device_late": float(seen.column("late_ns").sum()) / 1e9 / seconds}
     bandwidth, flops = work["bytes"] / seconds, work["flops"] / seconds
     copy, matmul = work.get("copy_bytes_per_second"), work.get("matmul_flops_per_second")
+    limits = serial_limits(work)
     return idle | {
         "device_late": None,
         "device_time_per_step": seconds / len(seen.steps),
@@ -158,7 +159,32 @@ def _device(seen: Observation) -> Values:
         "achieved_bandwidth_share": bandwidth / copy if copy else None,
         "achieved_flops": flops,
         "achieved_flops_share": flops / matmul if matmul else None,
+        "achieved_serial_share": sum(limits) / seconds if limits else None,
     }
+
+
+class SerialLimits(NamedTuple):
+    """Least seconds of parts of steps that follow one another, at what the device sustains."""
+
+    linear: float
+    attention: float
+    rest: float
+
+
+def serial_limits(work: dict[str, float]) -> SerialLimits | None:
+    """Of `Observation.device_work`. Products and attention each take as long as their bytes or
+    their arithmetic, whichever is longer; the rest moves bytes. None where a rate or a part is not
+    known.
+    """
+    copy, matmul = work.get("copy_bytes_per_second"), work.get("matmul_flops_per_second")
+    if not copy or not matmul or "linear_bytes" not in work:
+        return None
+    linear, attention = (
+        max(work[f"{part}_bytes"] / copy, work[f"{part}_flops"] / matmul)
+        for part in ("linear", "attention")
+    )
+    rest = work["bytes"] - work["linear_bytes"] - work["attention_bytes"]
+    return SerialLimits(linear, attention, rest / copy)
 
 
 def _attributed(seen: Observation, length: Int64Array) -> float | None:

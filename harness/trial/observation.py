@@ -92,8 +92,10 @@ class Observation(NamedTuple):
 
 def device_work(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
     """What a device did between two answers of `StepEngine.device_stats`, and its ceilings."""
-    done = ("bytes", "flops")
-    return {name: value - before[name] if name in done else value for name, value in after.items()}
+    return {
+        name: value if name.endswith("_per_second") else value - before[name]
+        for name, value in after.items()
+    }
 
 
 def risen(before: dict[str, Amount], after: dict[str, Amount]) -> dict[str, Amount]:

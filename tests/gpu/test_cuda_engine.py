@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from engines.builtin.device import cpu_model
 from engines.builtin.engine import Engine
 from engines.builtin.model.architectures import build_model
-from engines.builtin.model.ceilings import measure_ceilings
+from engines.builtin.model.ceilings import Ceilings
 from engines.builtin.model.config import load_model
 from engines.builtin.model.gumbel_reference import gumbel_noise, row_keys, sample_reference
 from engines.builtin.model.parallel import ONE_RANK
@@ -53,10 +53,8 @@ class Kept(Weights):
         return self.taken[name]
 
 
-@pytest.fixture(scope="module")
-def config(tmp_path_factory) -> EngineConfig:
-    folder = tmp_path_factory.mktemp("model")
-    (folder / "config.json").write_text(CONFIG)
+def written(folder: Path, model_config: str) -> EngineConfig:
+    (folder / "config.json").write_text(model_config)
     save_file(Kept(folder / "config.json").taken, folder / "model.safetensors")
     return EngineConfig(
         max_num_seqs=24,
@@ -66,6 +64,11 @@ def config(tmp_path_factory) -> EngineConfig:
         dtype="float32",
         seed=3,
     )
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory) -> EngineConfig:
+    return written(tmp_path_factory.mktemp("model"), CONFIG)
 
 
 def requests() -> list[tuple[list[int], int]]:
@@ -166,6 +169,11 @@ def test_every_representation_and_delivery(config):
     assert all(tokens == found[0] for tokens in found), "the same steps, the same arithmetic"
 
 
+def test_a_model_whose_heads_are_normed(tmp_path):
+    config = written(tmp_path, CONFIG.replace("Llama", "Qwen3"))
+    assert_same(serve(config), on_the_cpu(config))
+
+
 def test_drafts_and_several_steps(config):
     for fields in ({"num_accepted": (1, 3)}, {"num_scheduler_steps": 4}):
         cell = replace(config, **fields)
@@ -211,4 +219,6 @@ def test_a_cache_that_does_not_fit_is_one_sentence(config):
 def test_ceilings_for_which_there_is_no_memory_are_left_out():
     gpu = torch.device("cuda", 0)
     memory = torch.cuda.get_device_properties(gpu).total_memory
-    assert measure_ceilings(gpu, torch.float32, memory, 64) == {}
+    ceilings = Ceilings(gpu, torch.float32, memory, 64)
+    ceilings.since_last_asked()
+    assert ceilings.since_last_asked() == {}

@@ -7,6 +7,7 @@ from kernel_oracles import (
     assert_close,
     attention_case,
     attention_oracle,
+    head_normed,
     ragged_batch,
     random_tensor,
     rotated,
@@ -14,7 +15,7 @@ from kernel_oracles import (
 )
 from torch.nn import functional as F
 
-from engines.builtin.model import ForwardBatch
+from engines.builtin.model import ForwardBatch, HeadNorms
 from engines.builtin.model.gumbel_reference import gumbel_noise, row_keys, sample_reference
 
 pytestmark = [
@@ -107,7 +108,7 @@ def test_a_cache_of_more_than_two_to_the_31_elements(ops):
         slot_mapping=small.batch.slot_mapping + shift * shape.block_size,
     )
     k, v = random_tensor(2, 8, 12, 64, seed=3, dtype=torch.bfloat16, device="cuda")
-    ops.rotate_and_cache(small.q, k, v, None, cache, batch)
+    ops.rotate_and_cache(small.q, k, v, None, None, cache, batch)
     assert torch.equal(cache[0, batch.slot_mapping // 16, :, batch.slot_mapping % 16], k)
     assert_close(
         ops.attention(small.q, cache, batch, small.scale),
@@ -144,7 +145,7 @@ def test_a_captured_graph_follows_its_batch(ops, shape):
             mine.copy_(theirs)
 
     def step():
-        ops.rotate_and_cache(q, k, v, rotation, cache, batch)
+        ops.rotate_and_cache(q, k, v, None, rotation, cache, batch)
         return ops.attention(q, cache, batch, first.scale)
 
     load(first)
@@ -165,8 +166,8 @@ def test_a_captured_graph_follows_its_batch(ops, shape):
 
 @shapes
 @dtypes
-@pytest.mark.parametrize("rotate", [False, True])
-def test_rotation_and_cache_writes(ops, shape, dtype, rotate):
+@pytest.mark.parametrize("how", ["neither", "rotated", "normed and rotated"])
+def test_norms_of_heads_rotation_and_cache_writes(ops, shape, dtype, how):
     query_lens = lengths(300, 1, 9)
     batch, owned = ragged_batch(query_lens, query_lens, shape.block_size, 1, "cuda")
     batch.slot_mapping[::7] = -1
@@ -176,9 +177,16 @@ def test_rotation_and_cache_writes(ops, shape, dtype, rotate):
     q, k, v = qkv.split([shape.num_heads, shape.num_kv_heads, shape.num_kv_heads], 1)
     size = (2, len(owned), shape.num_kv_heads, shape.block_size, shape.head_dim)
     cache = torch.full(size, 7.0, dtype=dtype, device="cuda")
-    table = rotation_table(16, shape.head_dim, "cuda") if rotate else None
-    expected = [x.double() if table is None else rotated(x, table, batch.positions) for x in (q, k)]
-    ops.rotate_and_cache(q, k, v, table, cache, batch)
+    table = norms = None
+    expected = [q.double(), k.double()]
+    if how == "normed and rotated":
+        weights = random_tensor(2, shape.head_dim, seed=3, dtype=dtype, device="cuda")
+        norms = HeadNorms(*weights, 1e-6)
+        expected = [head_normed(x, w, norms.eps) for x, w in zip((q, k), weights, strict=True)]
+    if how != "neither":
+        table = rotation_table(16, shape.head_dim, "cuda")
+        expected = [rotated(x, table, batch.positions) for x in expected]
+    ops.rotate_and_cache(q, k, v, norms, table, cache, batch)
     assert_close(q, expected[0])
     assert_close(k, expected[1])
     slots = cache.transpose(2, 3).flatten(1, 2)

@@ -11,7 +11,7 @@ from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.device import DeviceBatch
 from engines.builtin.logprobs import DeviceLogprobs
 from engines.builtin.model import Parallel
-from engines.builtin.model.ceilings import measure_ceilings
+from engines.builtin.model.ceilings import Ceilings
 from engines.builtin.model.forward import ForwardPass
 from engines.builtin.model.gumbel_reference import sample_reference
 from engines.builtin.model.host_logprobs import host_logprobs
@@ -70,7 +70,7 @@ class CpuModel:
         self._forward = ForwardPass(config, parallel, _CPU, ReferenceOps(), sample_reference)
         self._builder = PassBuilder(config)
         self._work = Work(self._forward.config, self._forward.dtype.itemsize, parallel.size)
-        self._ceilings: dict[str, float] | None = None
+        self._ceilings = Ceilings(_CPU, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE)
 
     def num_kv_tokens(self, config: EngineConfig) -> int:
         """Every row at its longest, or what half of the free memory holds."""
@@ -106,10 +106,8 @@ class CpuModel:
         return tokens, host_logprobs(step.logprobs, inputs.sampled.outputs, tokens.shape)
 
     def stats(self) -> dict[str, float]:
-        """Work so far, and the ceilings, measured when they are first asked for."""
-        if self._ceilings is None:
-            self._ceilings = measure_ceilings(_CPU, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE)
-        return self._work.done() | self._ceilings
+        """Work so far, and what the CPU sustains."""
+        return self._work.done() | self._ceilings.since_last_asked()
 
 
 def _as_tensors(arrays: Sequence[Array]) -> list[torch.Tensor]:

@@ -12,7 +12,7 @@ from engines.builtin.block_pool import blocks_for_longest
 from engines.builtin.device import DeviceBatch
 from engines.builtin.logprobs import DeviceLogprobs
 from engines.builtin.model import Parallel
-from engines.builtin.model.ceilings import measure_ceilings
+from engines.builtin.model.ceilings import Ceilings
 from engines.builtin.model.forward import ForwardPass
 from engines.builtin.model.graphed_decode import GraphedDecode
 from engines.builtin.model.joined_steps import PartOfStep, RowsOfStep, joined_step
@@ -85,7 +85,7 @@ class CudaModel:
             ) from None
         self._builder = PassBuilder(config)
         self._work = Work(self._forward.config, self._forward.dtype.itemsize, parallel.size)
-        self._ceilings: dict[str, float] | None = None
+        self._ceilings = Ceilings(self._device, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE)
         most_launched = 2 * config.num_scheduler_steps
         self._staging = Staging(self._device, most_launched)
         self._stream = torch.cuda.current_stream(self._device)
@@ -113,11 +113,14 @@ class CudaModel:
             )
 
     def num_kv_tokens(self, config: EngineConfig) -> int:
-        """Every row at its longest, or what nine tenths of the memory leave beside all else.
+        """Every row at its longest, or what nine tenths of the memory leave beside all else; the
+        blocks that were asked for, whatever else is on the GPU.
 
-        Raises ValueError where that is less than one request takes.
+        Raises ValueError where what is left is less than one request takes.
         """
-        room = self._room_for_cache()
+        room = self._room_for_cache()  # runs each kernel, so that none is compiled later
+        if config.num_gpu_blocks_override:
+            return config.num_gpu_blocks_override * config.block_size
         longest = blocks_for_longest(config.max_model_len, config) * config.block_size
         held = int(room / self._forward.kv_bytes_per_token)
         if held < longest:
@@ -280,12 +283,8 @@ class CudaModel:
         return tensors, brought[len(blocks) : len(first)]
 
     def stats(self) -> dict[str, float]:
-        """Work so far, and the ceilings, measured when they are first asked for."""
-        if self._ceilings is None:
-            self._ceilings = measure_ceilings(
-                self._device, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE
-            )
-        return self._work.done() | self._ceilings
+        """Work so far, and what the GPU sustains."""
+        return self._work.done() | self._ceilings.since_last_asked()
 
 
 def _narrowed(wide: PassInputs[Tensor]) -> PassInputs[Tensor]:

@@ -48,6 +48,14 @@ class DecodeTokens(NamedTuple):
     seq_lens: Tensor
 
 
+class HeadNorms(NamedTuple):
+    """Weights ``[head_dim]`` of the root-mean-square norms of each head's queries and keys."""
+
+    q: Tensor
+    k: Tensor
+    eps: float
+
+
 class Ops(Protocol):
     """What a model leaves to the device: everything but its matrix products.
 
@@ -75,16 +83,19 @@ class Ops(Protocol):
         q: Tensor,
         k: Tensor,
         v: Tensor,
+        norms: HeadNorms | None,
         cos_sin: Tensor | None,
         cache: Tensor,
         batch: ForwardBatch,
     ) -> None:
-        """Rotate ``q`` ``[T, num_heads, head_dim]`` and ``k`` ``[T, num_kv_heads, head_dim]`` in
-        place and write ``k`` and ``v`` to the layer's cache at ``batch.slot_mapping``.
+        """Norm and then rotate ``q`` ``[T, num_heads, head_dim]`` and ``k`` ``[T, num_kv_heads,
+        head_dim]`` in place and write ``k`` and ``v`` to the layer's cache at
+        ``batch.slot_mapping``.
 
         ``q``, ``k`` and ``v`` may be slices of one tensor: each has its own stride of a token.
         ``cos_sin`` float32 ``[max_positions, 2, head_dim / 2]``, cosines then sines; the pairs
-        rotated are ``(i, i + head_dim / 2)``, as Hugging Face's Llama has them. None: no rotation.
+        rotated are ``(i, i + head_dim / 2)``, as Hugging Face's Llama has them. None: no rotation,
+        nor norms.
         """
         ...
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from engines.builtin.model import ForwardBatch, Ops, Parallel
+from engines.builtin.model import ForwardBatch, HeadNorms, Ops, Parallel
 from engines.builtin.model.config import ModelConfig
 from engines.builtin.model.linear import column_parallel, row_parallel
 from engines.builtin.model.weights import Weights
@@ -33,7 +33,7 @@ class SelfAttention:
             parallel,
             {f"{name}.q_proj": q_size, f"{name}.k_proj": kv_size, f"{name}.v_proj": kv_size},
             in_features=config.hidden_size,
-            bias=config.attention_bias,
+            bias=config.qkv_bias,
         )
         self._out = row_parallel(
             weights,
@@ -41,8 +41,14 @@ class SelfAttention:
             f"{name}.{out}",
             out_features=config.hidden_size,
             in_features=q_size,
-            bias=config.attention_bias,
+            bias=config.attention_out_bias,
         )
+        self._norms: HeadNorms | None = None
+        if config.head_norms:
+            q_norm, k_norm = (
+                weights.take(f"{name}.{which}_norm.weight", (config.head_dim,)) for which in "qk"
+            )
+            self._norms = HeadNorms(q_norm, k_norm, config.norm_eps)
         num_kv_heads = config.num_key_value_heads // parallel.size
         self._heads = [config.num_attention_heads // parallel.size, num_kv_heads, num_kv_heads]
         self._head_dim = config.head_dim
@@ -55,6 +61,6 @@ class SelfAttention:
         """``[T, hidden]`` for ``[T, hidden]``, summed over the ranks."""
         qkv = self._qkv(x).view(x.shape[0], -1, self._head_dim)
         q, k, v = torch.split(qkv, self._heads, dim=1)
-        self._ops.rotate_and_cache(q, k, v, self._cos_sin, cache, batch)
+        self._ops.rotate_and_cache(q, k, v, self._norms, self._cos_sin, cache, batch)
         attended = self._ops.attention(q, cache, batch, self._scale)
         return self._parallel.all_reduce(self._out(attended.flatten(1)))

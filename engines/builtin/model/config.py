@@ -5,17 +5,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from engines.builtin.model.hf_config import Llama3RopeScaling, read_fields
+from engines.builtin.model.hf_config import read_fields
+from engines.builtin.model.hf_families import Llama3RopeScaling
 from engines.model_configs import nearest_models, shipped_folder
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A decoder-only transformer; Hugging Face's names, the same for both families.
+    """A decoder-only transformer; Hugging Face's names, the same for all families.
 
     ``num_learned_positions``: rows of the table of positions, 0 where they are rotary.
-    ``gated_mlp``: the MLP has a gate beside its up projection. ``norm_bias``: the norms have one.
+    ``gated_mlp``: the MLP has a gate beside its up projection. ``qkv_bias``, ``attention_out_bias``
+    and ``norm_bias``: the projections to queries, keys and values, the one behind attention, and
+    the norms have one. ``head_norms``: each head's queries and keys are normed before rotation.
     ``dtype``: of the weights as published. ``eos_token_ids``: those that end a text.
     """
 
@@ -30,9 +33,11 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_position_embeddings: int
     num_learned_positions: int = 0
     gated_mlp: bool
-    attention_bias: bool
+    qkv_bias: bool
+    attention_out_bias: bool
     mlp_bias: bool
     norm_bias: bool
+    head_norms: bool = False
     norm_eps: float
     rope_theta: float = 0.0
     rope_scaling: Llama3RopeScaling | None = None
@@ -47,11 +52,12 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         """
         norm = self.hidden_size * (2 if self.norm_bias else 1)
         heads = self.num_attention_heads + 2 * self.num_key_value_heads
-        attention_bias = heads * self.head_dim + self.hidden_size
         mlp_bias = (2 if self.gated_mlp else 1) * self.intermediate_size + self.hidden_size
         layer = (
             self._layer_matrices
-            + self.attention_bias * attention_bias
+            + self.qkv_bias * heads * self.head_dim
+            + self.attention_out_bias * self.hidden_size
+            + self.head_norms * 2 * self.head_dim
             + self.mlp_bias * mlp_bias
             + 2 * norm
         )

@@ -1,4 +1,7 @@
-"""Llama (Touvron et al. 2023): rotary positions, RMS norm, SwiGLU, grouped-query attention."""
+"""Llama (Touvron et al. 2023): rotary positions, RMS norm, SwiGLU, grouped-query attention.
+
+Mistral, Qwen2 and Qwen3 are the same but for biases and norms of heads, which a config says.
+"""
 
 import math
 from typing import NamedTuple
@@ -43,7 +46,7 @@ class _Layer(NamedTuple):
 
 
 class Llama:
-    """``LlamaForCausalLM``. Raises ValueError where the ranks cannot share it evenly."""
+    """Raises ValueError where the ranks cannot share it evenly."""
 
     def __init__(self, config: ModelConfig, weights: Weights, ops: Ops, parallel: Parallel) -> None:
         config.check_tensor_parallel(parallel.size)

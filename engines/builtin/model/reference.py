@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from engines.builtin.model import DecodeTokens, ForwardBatch
+from engines.builtin.model import DecodeTokens, ForwardBatch, HeadNorms
 
 MOST_GATHERED = 1 << 12
 """Tokens whose keys and values are copied out of the cache at once. With more, the copies are so
@@ -26,9 +26,7 @@ class ReferenceOps:
     ) -> tuple[Tensor, Tensor]:
         """The same with the root-mean-square norm, computed in float32."""
         total = x if residual is None else x + residual
-        wide = total.float()
-        normed = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
-        return (normed * weight).to(x.dtype), total
+        return _rms_norm(total.float(), weight, eps).to(x.dtype), total
 
     def silu_and_mul(self, gate_up: Tensor) -> Tensor:
         """``silu(gate) * up`` of ``[T, 2 * intermediate]``, the gate first."""
@@ -40,15 +38,20 @@ class ReferenceOps:
         q: Tensor,
         k: Tensor,
         v: Tensor,
+        norms: HeadNorms | None,
         cos_sin: Tensor | None,
         cache: Tensor,
         batch: ForwardBatch,
     ) -> None:
-        """Rotate ``q`` and ``k`` in place and write ``k`` and ``v`` where they belong."""
+        """Norm and rotate ``q`` and ``k`` in place, write ``k`` and ``v`` where they belong."""
         if cos_sin is not None:
             cos, sin = cos_sin[batch.positions].unsqueeze(2).unbind(1)
-            for x in (q, k):
-                first, second = x.float().chunk(2, -1)
+            wide_q, wide_k = q.float(), k.float()
+            if norms is not None:
+                wide_q = _rms_norm(wide_q, norms.q, norms.eps)
+                wide_k = _rms_norm(wide_k, norms.k, norms.eps)
+            for x, wide in ((q, wide_q), (k, wide_k)):
+                first, second = wide.chunk(2, -1)
                 turned = (first * cos - second * sin, second * cos + first * sin)
                 x.copy_(torch.cat(turned, -1))
         somewhere = batch.slot_mapping >= 0
@@ -112,6 +115,10 @@ class ReferenceOps:
             attended = _attend(alone, cache, batch, some, longest=longest, scale=scale)
             out[tokens] = attended[:, 0]
         return out
+
+
+def _rms_norm(wide: Tensor, weight: Tensor, eps: float) -> Tensor:
+    return wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight
 
 
 def _attend(

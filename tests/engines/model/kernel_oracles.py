@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from engines.builtin.model import ForwardBatch
 
@@ -136,6 +137,11 @@ def rotation_table(num_positions: int, head_dim: int, device: str = "cpu") -> Te
     place = torch.arange(num_positions, dtype=torch.float64, device=device)
     angle = place[:, None] * 10000.0**-exponent
     return torch.stack([angle.cos(), angle.sin()], 1).float()
+
+
+def head_normed(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """Each head by itself; float64."""
+    return F.rms_norm(x.double(), (x.shape[-1],), weight.double(), eps)
 
 
 def rotated(x: Tensor, cos_sin: Tensor, positions: Tensor) -> Tensor:

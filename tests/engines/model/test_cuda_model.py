@@ -1,5 +1,6 @@
 """The engine's CUDA device on a stand-in for torch.cuda: the CPU's tokens, by graphs."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -8,6 +9,7 @@ from unittest.mock import patch
 import cuda_stand_in
 import numpy as np
 import pytest
+import torch
 from cuda_stand_in import StandIn
 from examples import every
 
@@ -217,6 +219,28 @@ def test_what_the_graphs_keep_is_not_there_for_the_cache(small_gpu, config):
     logits = 2000 * VOCAB_SIZE * 4
     assert (eagerly - by_graphs) * bytes_per_token >= logits
     assert small_gpu.num_captures == 0
+
+
+def test_blocks_that_were_asked_for_are_had_whatever_else_is_on_the_gpu(gpu, config, monkeypatch):
+    """So that trials which stand there side by side are scheduled as each would be alone."""
+    asked = replace(config, num_gpu_blocks_override=34)
+    alone = Run(asked)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, cuda_stand_in.MEMORY_BYTES))
+    beside = Run(asked)
+    assert (beside.tokens, beside.num_steps) == (alone.tokens, alone.num_steps)
+    with pytest.raises(
+        ValueError, match=r"leaves 0\.0 GB of the GPU for the KV cache: no sequence"
+    ):
+        Run(config)
+
+
+@pytest.mark.parametrize(
+    "mode", ["inline", "overlapped", "thread", pytest.param("process", marks=pytest.mark.slow)]
+)
+def test_nothing_forks_once_the_gpu_is_in_use(gpu, config, monkeypatch, mode):
+    """CUDA does not work in a fork; an output process is a program of its own."""
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
+    assert len(Run(replace(config, output_processing=mode)).tokens) == 16
 
 
 def test_more_rows_of_drafts_than_a_grid_has_are_one_sentence(gpu, config):

@@ -43,11 +43,13 @@ def everything(shape, kind):
         batch = batch._replace(**{name: begin(getattr(batch, name)) for name in STEP})
         ops.attention(q, cache, batch, scale)
         kv = q[:, : shape.num_kv_heads]
-        ops.rotate_and_cache(q, kv, kv, None, cache, batch)
+        ops.rotate_and_cache(q, kv, kv, None, None, cache, batch)
     paged_decode(*decode, 4)
     kv = decode.q[:, :shape.num_kv_heads]
     table = rotation_table(64, shape.head_dim)
-    ops.rotate_and_cache(decode.q, kv, kv, table, decode.cache, decode.batch)
+    norms = HeadNorms(kv[0, 0], kv[0, 0], 1e-6)
+    for each in (None, norms):
+        ops.rotate_and_cache(decode.q, kv, kv, each, table, decode.cache, decode.batch)
     x = decode.q.flatten(1)
     for residual in (None, x):
         ops.add_layer_norm(x, residual, x[0], x[0], 1e-5)
@@ -66,6 +68,7 @@ def everything(shape, kind):
 
 compile_only(note)
 
+from engines.builtin.model import HeadNorms
 from engines.builtin.model.kernels import TritonOps
 from engines.builtin.model.kernels.gumbel import sample
 from engines.builtin.model.kernels.paged_decode import paged_decode
@@ -155,8 +158,9 @@ def test_the_kernels_compile_for_hopper(compiled):
 def test_a_step_compiles_nothing_because_its_arrays_begin_elsewhere(compiled):
     """They are slices of one transfer; a variant would cost a second in the middle of a run."""
     variants = Counter(name for name, _ in {(each.name, each.variant) for each in compiled})
-    # For each of the four models: split or not, two tiles, rotated or not, greedy or not.
+    # For each of the four models: split or not, two tiles, not rotated or that or normed as well,
+    # greedy or not.
     assert variants["_decode"] == 2 * 4
     assert variants["_prefill"] == 2 * 4
-    assert variants["_rotate_and_cache"] == 2 * 4
+    assert variants["_rotate_and_cache"] == 3 * 4
     assert variants["_best_of_part"] <= 2 * 4

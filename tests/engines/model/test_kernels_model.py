@@ -42,7 +42,7 @@ def logits_on_the_kernels(folder: Path) -> list[torch.Tensor]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "variant", [pytest.param("opt", marks=pytest.mark.slow), "llama", "llama-gqa"]
+    "variant", [pytest.param("opt", marks=pytest.mark.slow), "llama", "llama-gqa", "qwen3"]
 )
 @pytest.mark.landing
 def test_a_model_on_the_kernels_equals_it_on_the_reference(interpreted, tmp_path, variant):

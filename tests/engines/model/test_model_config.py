@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engines.builtin.model.config import load_model
-from engines.builtin.model.hf_config import SUPPORTED
+from engines.builtin.model.hf_families import FAMILIES
 from engines.builtin.model.llama import rotary_table
 from engines.builtin.registries import ARCHITECTURES
 
@@ -55,6 +55,7 @@ def write(folder: Path, fields: object) -> str:
         ("opt-1.3b", 1_315_758_080, 196_608, 196_608),
         ("llama-3-8b", 8_030_261_248, 131_072, 524_288),
         ("llama-3.2-1b", 1_235_814_400, 32_768, 131_072),
+        ("qwen3-0.6b", 596_049_920, 114_688, 229_376),
     ],
 )
 def test_shipped_models(name, num_parameters, kv_bytes, pair_flops):
@@ -103,6 +104,69 @@ def test_every_parameter_of_a_llama_is_counted(tmp_path, changes):
     attention = 8 * q + 2 * 8 * kv + q * 8 + bool(changes.get("attention_bias")) * (q + 2 * kv + 8)
     mlp = 3 * 8 * 16 + bool(changes.get("mlp_bias")) * (2 * 16 + 8)
     assert config.num_parameters == tables + attention + mlp + 3 * 8
+
+
+@pytest.mark.parametrize(
+    ("architecture", "biases", "norms"),
+    [("Mistral", 0, 0), ("Qwen2", (4 + 2 * 2) * 6, 0), ("Qwen3", 0, 2 * 6)],
+)
+def test_every_parameter_of_the_other_families_is_counted(tmp_path, architecture, biases, norms):
+    """Beside matrices and norms of a layer: biases of queries, keys and values, norms of heads."""
+    fields = LLAMA | {"architectures": [f"{architecture}ForCausalLM"], "head_dim": 6}
+    config = load_model(write(tmp_path, fields | {"sliding_window": None})).config
+    matrices = 2 * 8 * 4 * 6 + 2 * 8 * 2 * 6 + 3 * 8 * 16
+    assert config.num_parameters == 160 + matrices + biases + norms + 3 * 8
+
+
+@pytest.mark.parametrize("architecture", ["Mistral", "Qwen2", "Qwen3"])
+@pytest.mark.parametrize("missing", ["num_key_value_heads", "head_dim"])
+def test_a_key_that_is_missing_means_what_it_means_to_transformers(tmp_path, architecture, missing):
+    transformers = pytest.importorskip("transformers")
+    given = {"num_attention_heads": 32, "hidden_size": 64, "num_key_value_heads": 4, "head_dim": 6}
+    del given[missing]
+    expected = getattr(transformers, f"{architecture}Config")(**given)
+    fields = LLAMA | {"architectures": [f"{architecture}ForCausalLM"], "sliding_window": None}
+    del fields["num_key_value_heads"]
+    config = load_model(write(tmp_path, fields | given)).config
+    assert config.num_key_value_heads == expected.num_key_value_heads
+    assert config.head_dim == getattr(expected, "head_dim", 64 // 32)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "changes", "slides"),
+    [
+        ("Mistral", {}, True),
+        ("Mistral", {"sliding_window": 9_999}, True),
+        ("Mistral", {"sliding_window": 10_000}, False),
+        ("Mistral", {"sliding_window": None}, False),
+        ("Qwen2", {}, False),
+        ("Qwen2", {"use_sliding_window": True}, False),
+        ("Qwen2", {"use_sliding_window": True, "max_window_layers": 0}, True),
+        ("Qwen2", {"max_window_layers": 0}, False),
+        ("Qwen3", {"use_sliding_window": True, "layer_types": ["sliding_attention"]}, True),
+        ("Qwen3", {"use_sliding_window": True, "layer_types": ["full_attention"]}, False),
+        (
+            "Qwen3",
+            {"use_sliding_window": True, "max_window_layers": 0, "sliding_window": None},
+            False,
+        ),
+    ],
+)
+def test_attention_over_a_window_is_refused(tmp_path, architecture, changes, slides):
+    """As far as one of the model's layers has it, and it is shorter than the longest request."""
+    fields = LLAMA | {"architectures": [f"{architecture}ForCausalLM"], "num_attention_heads": 4}
+    path = write(tmp_path, fields | {"max_position_embeddings": 10_000} | changes)
+    if not slides:
+        assert load_model(path).config.max_position_embeddings == 10_000
+        return
+    window = changes.get("sliding_window", 4096)
+    sentence = (
+        f"model config {path}: sliding_window is {window} of 10000 positions, and attention over a "
+        "window is not supported; give one of "
+    )
+    with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
+        load_model(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_rope_of_transformers_4_and_5_reads_the_same(tmp_path):
@@ -211,7 +275,7 @@ def test_a_config_that_cannot_be_run(tmp_path, fields, complaint):
         load_model(path)
     said = str(caught.value)
     assert said.startswith(f"model config {path}: ")
-    assert said.endswith("OPTForCausalLM or LlamaForCausalLM as Hugging Face writes it")
+    assert said.endswith(" or Qwen3ForCausalLM as Hugging Face writes it")
 
 
 @pytest.mark.parametrize(
@@ -243,8 +307,8 @@ def test_a_folder_without_a_needed_file(tmp_path):
 
 
 def test_every_architecture_that_is_read_can_be_built():
-    assert list(SUPPORTED) == ARCHITECTURES.names()
-    for name in SUPPORTED:
+    assert list(FAMILIES) == ARCHITECTURES.names()
+    for name in FAMILIES:
         assert callable(ARCHITECTURES.load(name).forward)
 
 

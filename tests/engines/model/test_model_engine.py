@@ -30,7 +30,7 @@ class Asked(NamedTuple):
     add_at: int
 
 
-@pytest.fixture(scope="module", params=["opt", "llama-gqa"])
+@pytest.fixture(scope="module", params=["opt", "llama-gqa", "mistral", "qwen2", "qwen3"])
 def saved(request, tmp_path_factory) -> Saved:
     pytest.importorskip("transformers")
     return save(request.param, tmp_path_factory.mktemp(request.param))
@@ -184,16 +184,16 @@ def test_drafts_end_where_the_models_positions_do(saved, mode, prompt_len):
 
 @pytest.mark.parametrize("budget", [2, 100])
 @pytest.mark.parametrize("logprobs", ["lists:3", "arrays:3"])
-def test_log_probabilities_are_the_models(opt, logprobs, budget):
+def test_log_probabilities_are_the_models(saved, logprobs, budget):
     """With a small budget there are steps in which nothing is sampled."""
     prompt = [4, 8, 15, 16, 23]
-    config = cpu_config(opt.folder, logprobs=logprobs, max_num_batched_tokens=budget)
+    config = cpu_config(saved.folder, logprobs=logprobs, max_num_batched_tokens=budget)
     engine = Engine(config)
     engine.add_request(0, np.array(prompt, np.int32), SamplingParams(4))
     drain(engine)
     drawn = list(engine.output_logprobs(0))
     tokens = engine.output_token_ids(0).tolist()
-    expected = opt.logits([*prompt, *tokens]).log_softmax(-1)[len(prompt) - 1 : -1]
+    expected = saved.logits([*prompt, *tokens]).log_softmax(-1)[len(prompt) - 1 : -1]
     for token, position, row in zip(tokens, drawn, expected, strict=True):
         likeliest = row.topk(3)
         assert set(position) == set(likeliest.indices.tolist())
@@ -227,6 +227,17 @@ def test_ranks_together_are_one(opt, ranks):
         opt.folder, worker="process", tensor_parallel_size=ranks, num_gpu_blocks_override=16
     )
     check_greedy(opt, requests, serve(Engine(config), requests))
+
+
+@pytest.mark.slow
+def test_no_weights_cross_to_a_worker(opt):
+    """It reads them from the folder that it is told."""
+    weights = (opt.folder / "model.safetensors").stat().st_size
+    engine = Engine(cpu_config(opt.folder, worker="process"))
+    try:
+        assert 0 < engine.wire_bytes < weights / 20
+    finally:
+        engine.shutdown()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Both families against transformers: the same logits however requests are cut and mixed."""
+"""All families against transformers: the same logits however requests are cut and mixed."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_greedy_tokens_in_two_chunks_and_token_by_token(saved, variant):
     assert got == saved[variant].greedy(prompt, 12)
 
 
-@pytest.mark.parametrize("variant", ["opt", "llama-gqa", "llama3-rope"])
+@pytest.mark.parametrize("variant", ["opt", "llama-gqa", "llama3-rope", "qwen2", "qwen3"])
 @examples(15)
 @given(data=st.data())
 def test_any_requests_in_any_chunks_in_any_company(saved, variant, data):
@@ -142,7 +142,9 @@ def run_rank(folder: Path, parallel: Parallel, prompt: list[int]) -> list[torch.
     return [requests.step({request: chunk})[request] for chunk in (prompt[:7], prompt[7:])]
 
 
-@pytest.mark.parametrize("variant", ["opt", "opt-own-head", "llama-biases", "llama3-rope"])
+@pytest.mark.parametrize(
+    "variant", ["opt", "opt-own-head", "llama-biases", "llama3-rope", "qwen2", "qwen3-tied"]
+)
 def test_two_ranks_say_what_one_says(saved, variant):
     prompt = tokens(10, 13)
     with ThreadPoolExecutor(2) as pool:
@@ -179,7 +181,7 @@ class NoValues(Weights):
 class ShapesOnly(ReferenceOps):
     """What a kernel would launch, with no value read."""
 
-    def rotate_and_cache(self, q, k, v, cos_sin, cache, batch):
+    def rotate_and_cache(self, q, k, v, norms, cos_sin, cache, batch):
         assert (k.shape, v.shape) == ((q.shape[0], *cache.shape[2:3], q.shape[2]),) * 2
 
     def attention(self, q, cache, batch, scale):
@@ -198,7 +200,7 @@ class OneOfTwo:
         return torch.cat([x, x], -1)
 
 
-@pytest.mark.parametrize("name", ["opt-125m", "llama-3.2-1b"])
+@pytest.mark.parametrize("name", ["opt-125m", "llama-3.2-1b", "qwen3-0.6b"])
 def test_a_pass_reads_no_value_on_the_host(name):
     """A tensor of torch's meta device has none to read, as none can be in a captured graph."""
     source = load_model(name)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from engines.builtin.model import ForwardBatch
+from engines.builtin.model import ForwardBatch, HeadNorms
 from engines.builtin.model.reference import MOST_GATHERED, ReferenceOps
 
 OPS = ReferenceOps()
@@ -114,6 +114,11 @@ def test_attention_over_nothing_is_zero(seq_lens):
     assert bool(out[1].any()) is (seq_lens[1] > 0)
 
 
+def rms_normed(x: Tensor, weight: Tensor) -> Tensor:
+    """With an epsilon of 0.1."""
+    return x / (x.square().mean(-1, keepdim=True) + 0.1).sqrt() * weight
+
+
 def rotated(x: Tensor, positions: list[int], frequencies: Tensor) -> Tensor:
     """Each pair (i, i + half) as a complex number, turned."""
     half = x.shape[-1] // 2
@@ -122,9 +127,9 @@ def rotated(x: Tensor, positions: list[int], frequencies: Tensor) -> Tensor:
     return torch.cat((turned.real, turned.imag), -1)
 
 
-@pytest.mark.parametrize("rotates", [True, False])
+@pytest.mark.parametrize(("rotates", "norms"), [(False, False), (True, False), (True, True)])
 @given(block_size=BLOCK_SIZES, seed=st.integers(0, 1000))
-def test_rotate_and_cache(rotates, block_size, seed):
+def test_rotate_and_cache(rotates, norms, block_size, seed):
     random, num_blocks, head_dim = Random(seed), 5, 8
     slots = random.sample(range(num_blocks * block_size), 4)
     slots[random.randrange(4)] = -1
@@ -134,6 +139,12 @@ def test_rotate_and_cache(rotates, block_size, seed):
     cos_sin = torch.stack((angles.cos(), angles.sin()), 1) if rotates else None
     qkv = normal(4, 5 + 2 + 2, head_dim, seed=seed)
     expected_q, expected_k, expected_v = (x.double() for x in qkv.split((5, 2, 2), 1))
+    head_norms = (
+        HeadNorms(normal(head_dim, seed=1), normal(head_dim, seed=2), 0.1) if norms else None
+    )
+    if head_norms is not None:
+        expected_q = rms_normed(expected_q, head_norms.q)
+        expected_k = rms_normed(expected_k, head_norms.k)
     if rotates:
         expected_q = rotated(expected_q, positions, frequencies.double())
         expected_k = rotated(expected_k, positions, frequencies.double())
@@ -145,7 +156,7 @@ def test_rotate_and_cache(rotates, block_size, seed):
             expected_cache[0, block, :, offset] = expected_k[token]
             expected_cache[1, block, :, offset] = expected_v[token]
     q, k, v = qkv.split((5, 2, 2), 1)
-    OPS.rotate_and_cache(q, k, v, cos_sin, cache, write_batch(positions, slots))
+    OPS.rotate_and_cache(q, k, v, head_norms, cos_sin, cache, write_batch(positions, slots))
     for got, wanted in ((q, expected_q), (k, expected_k), (v, expected_v), (cache, expected_cache)):
         torch.testing.assert_close(got.double(), wanted, rtol=1e-5, atol=1e-5)
 
@@ -158,7 +169,7 @@ def test_norms(has_residual):
     total = (x + residual if has_residual else x).double()
     spread = total - total.mean(1, keepdim=True)
     layer = spread / (spread.square().mean(1, keepdim=True) + 0.1).sqrt() * weight + bias
-    rms = total / (total.square().mean(1, keepdim=True) + 0.1).sqrt() * weight
+    rms = rms_normed(total, weight)
     for (normed, got_total), expected in (
         (OPS.add_layer_norm(x, added, weight, bias, 0.1), layer),
         (OPS.add_rms_norm(x, added, weight, 0.1), rms),

@@ -27,6 +27,21 @@ def test_a_step_moves_weights_keys_values_and_logits():
     assert work.done()["bytes"] == 2 * (matrices + keys_and_values + logits)
 
 
+def test_work_is_told_apart_into_products_attention_and_logits():
+    """By hand, of a rank of two: three rows that decode, all sampled."""
+    work = Work(load_model("qwen3-0.6b").config, itemsize=2, num_ranks=2)
+    work.add(int32(1, 1, 1), int32(10, 20, 30), num_sampled=3)
+    done = work.done()
+    multiplied = 28 * (2 * 1024 * 2048 + 2 * 1024 * 1024 + 3 * 1024 * 3072) + 151_936 * 1024
+    assert done["linear_bytes"] == 2 * multiplied / 2
+    assert done["linear_flops"] == 3 * 2 * multiplied / 2
+    assert done["attention_bytes"] == 60 * 2 * 28 * 8 * 128 * 2 / 2
+    assert done["attention_flops"] == 60 * 4 * 28 * 16 * 128 / 2
+    logits = 2 * 3 * 151_936 * 2 / 2
+    assert done["bytes"] == done["linear_bytes"] + done["attention_bytes"] + logits
+    assert done["flops"] == done["linear_flops"] + done["attention_flops"]
+
+
 def test_a_step_that_samples_nothing_moves_no_logits():
     work = Work(load_model("opt-125m").config, itemsize=4, num_ranks=2)
     work.add(int32(5), int64(5), num_sampled=0)

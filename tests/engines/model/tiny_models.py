@@ -40,6 +40,8 @@ LLAMA = {
     "max_position_embeddings": 64,
     "head_dim": 16,
 }
+# Heads of 16, where 4 of 32 would be 8.
+LLAMA_LIKE = LLAMA | {"num_key_value_heads": 2}
 # Of the eight wavelengths one is short enough to stay, one is between, six are stretched.
 LLAMA3_ROPE = {
     "rope_type": "llama3",
@@ -58,7 +60,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "llama-mqa-tied": LLAMA | {"num_key_value_heads": 1, "tie_word_embeddings": True},
     "llama-biases": LLAMA | {"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 2},
     "llama3-rope": LLAMA | {"rope_scaling": LLAMA3_ROPE, "num_key_value_heads": 2},
+    "mistral": LLAMA_LIKE | {"sliding_window": None, "rope_theta": 1e6},
+    "mistral-tied": LLAMA_LIKE | {"sliding_window": 64, "tie_word_embeddings": True},
+    "qwen2": LLAMA_LIKE,
+    "qwen2-tied": LLAMA_LIKE | {"num_key_value_heads": 4, "tie_word_embeddings": True},
+    "qwen3": LLAMA_LIKE | {"rope_theta": 1e6},
+    "qwen3-tied": LLAMA_LIKE | {"tie_word_embeddings": True},
+    "qwen3-biases": LLAMA_LIKE | {"attention_bias": True},
 }
+FAMILIES = {
+    "opt": "OPT",
+    "llama": "Llama",
+    "mistral": "Mistral",
+    "qwen2": "Qwen2",
+    "qwen3": "Qwen3",
+}
+"""What transformers' classes begin with, by what a variant's name begins with."""
 
 
 class Saved(NamedTuple):
@@ -88,7 +105,7 @@ def save(variant: str, folder: Path, **how: Any) -> Saved:
         import transformers
     # A progress bar brings a thread that stays, and what it allocates others would count as theirs.
     transformers.utils.logging.disable_progress_bar()
-    kind = "OPT" if variant.startswith("opt") else "Llama"
+    kind = next(kind for begin, kind in FAMILIES.items() if variant.startswith(begin))
     config = getattr(transformers, f"{kind}Config")(**VARIANTS[variant])
     model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
     generator = torch.Generator().manual_seed(len(variant))

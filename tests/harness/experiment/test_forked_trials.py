@@ -18,8 +18,9 @@ from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 from engines import tied_process
 from harness.experiment.grid import traits
 from harness.experiment.local_executor import LocalExecutor
-from harness.experiment.plan import heap_shared
+from harness.experiment.plan import counting_shared, heap_shared
 from harness.experiment.trial_process import TrialInterpreter
+from harness.trial.modes import MODES
 from harness.trial.spec import TrialBatch, TrialFailure, TrialResult
 
 SCHEDULE = schedule([40] * 8)
@@ -227,12 +228,21 @@ def test_where_it_is_killed_its_forks_go_with_it(play, tmp_path):
         ({"worker": "process"}, False),
         ({"output_processing": "thread"}, False),
         ({"device": "cpu", "model": "opt-tiny"}, False),
+        ({"device": "cuda", "model": "opt-tiny"}, False),
         ({"engine": "vllm-hostpath", "representation": "native"}, False),
     ],
 )
 def test_only_what_is_one_process_and_thread_can_fork(changes, can):
     cell = msgspec.structs.replace(CELL, **changes)
     assert traits(cell).can_fork is can
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_trial_on_a_gpu_is_no_fork(tmp_path, mode):
+    """Whether it counts or takes turns: CUDA does not work in one."""
+    cell = msgspec.structs.replace(CELL, device="cuda", model="opt-tiny")
+    asked = trial(SCHEDULE, tmp_path, cell, mode=mode, slice_steps=1)
+    assert counting_shared(asked) is heap_shared(asked) is None
 
 
 def test_forks_are_of_one_interpreter_release_and_seed_and_take_turns(tmp_path):

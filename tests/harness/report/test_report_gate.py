@@ -326,6 +326,7 @@ VALUES = st.floats(10, 10_000)
 
 
 @given(st.dictionaries(st.sampled_from(MOVES), VALUES, min_size=1))
+@example({"leaked_bytes_per_step": 10.0})
 def test_no_exact_change_goes_without_a_sentence(after):
     """A verdict of ``worse`` that no sentence explains would send people looking."""
     changes = exact(**after)
@@ -343,8 +344,8 @@ def test_no_exact_change_goes_without_a_sentence(after):
     for verdict in verdicts:
         rises = [change for change in moved if change.verdict == verdict]
         word = {
-            "worse": ("more", "instead of", "is worse"),
-            "better": ("fewer", "instead of", "is better"),
+            "worse": ("more", "instead of", "is worse", ": +"),
+            "better": ("fewer", "instead of", "is better", ": -"),
         }[verdict]
         assert any(each in said for each in word), (rises, said)
 
