@@ -68,10 +68,12 @@ soak: install
 	@$(BIN)/python tests/soak $(HOURS:%=--hours %) $(SEED:%=--seed %)
 
 # Needs a CUDA device and a python3 that has torch, Triton and what docs/gpu.md names; installs
-# nothing. PARTS: tests tiles copies kernels aims verdict calibrate grid churn; OUTPUT=DIR takes the
-# results (results/published/gpu); REHEARSE=1 makes the same calls on a CPU. docs/gpu.md.
+# nothing. PARTS: tests tiles copies kernels launch aims verdict calibrate grid churn; OUTPUT=DIR
+# takes the results (results/published/gpu); BEFORE=TREE is another checkout, for launch; REHEARSE=1
+# makes the same calls on a CPU. docs/gpu.md.
 gpu-check:
-	@$(PYTHON) benchmarks/gpu_check.py $(PARTS) $(OUTPUT:%=--output %) $(REHEARSE:%=--rehearse)
+	@$(PYTHON) benchmarks/gpu_check.py $(PARTS) $(OUTPUT:%=--output %) \
+	  $(BEFORE:%=--before %) $(REHEARSE:%=--rehearse)
 
 lint: install
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

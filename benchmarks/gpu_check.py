@@ -1,10 +1,12 @@
 """All that needs a GPU, in parts that fit into three calls of under ten minutes; docs/gpu.md.
 
-    python benchmarks/gpu_check.py [PART ...] [--output DIR] [--seconds N] [--rehearse]
+    python benchmarks/gpu_check.py [PART ...] [--output DIR] [--seconds N] [--before TREE]
+        [--rehearse]
 
 tests: kernels against float64, graphs against eager steps, every representation. tiles: the decode
 kernel alone, in every tile of the sweep. copies: what it takes to read tokens, and to hand them to
-another process. kernels: a decode step's time by kernel. aims: OPT-125m and Llama-3-8B at batch
+another process. kernels: a decode step's time by kernel. launch: what launching a step takes the
+host, beside TREE's, another checkout's, if there is one. aims: OPT-125m and Llama-3-8B at batch
 1,024 at their fastest. verdict: list_of_lists against list_of_arrays as #26368 had them. calibrate:
 a profile of this GPU, and that profile beside the GPU. grid: lists and arrays, inline and
 overlapped, default and frozen. churn: graphs against eager steps where prompts run beside rows that
@@ -127,8 +129,11 @@ SMALL_POINTS = [
 class Check:
     """Runs parts one after the other, each in processes of its own, until time is up."""
 
-    def __init__(self, output: Path, rehearses: bool, seconds: float) -> None:
+    def __init__(
+        self, output: Path, rehearses: bool, seconds: float, before: Path | None = None
+    ) -> None:
         self.output = output
+        self.before = before
         self.rehearses = rehearses
         self._end = time.monotonic() + seconds
         self.missing: list[str] = []
@@ -229,6 +234,14 @@ def kernels(check: Check) -> None:
     check.python("kernels", "benchmarks/kernel_times.py", check.file("kernels.json"), *small)
 
 
+def launch(check: Check) -> None:
+    """What launching takes, in turns with the commit before."""
+    more = ["--small"] if check.rehearses else []
+    if check.before is not None:
+        more += ["--before", str(check.before)]
+    check.python("launch", "benchmarks/launch_times.py", check.file("launch.json"), *more)
+
+
 def aims(check: Check) -> None:
     """Each workload at its fastest, once with the prompts in chunks and once all in one step."""
     found = []
@@ -301,7 +314,7 @@ def calibrate(check: Check) -> None:
 
 PARTS = {
     part.__name__: part
-    for part in (tests, tiles, copies, kernels, aims, verdict, calibrate, grid, churn)
+    for part in (tests, tiles, copies, kernels, launch, aims, verdict, calibrate, grid, churn)
 }
 
 
@@ -330,6 +343,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "published" / "gpu")
+    parser.add_argument("--before", type=Path, metavar="TREE", help="for part launch")
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument(
         "--seconds", type=float, default=BUDGET_SECONDS, help="after which it ends by itself"
@@ -344,7 +358,7 @@ def main() -> int:
         print("gpu-check: torch finds no CUDA device here; --rehearse does without one")
         return 3
     given.output.mkdir(parents=True, exist_ok=True)
-    check = Check(given.output.resolve(), given.rehearse, given.seconds)
+    check = Check(given.output.resolve(), given.rehearse, given.seconds, given.before)
     try:
         with clocks(check.output / "gpu-clocks.csv"):
             for name in chosen:

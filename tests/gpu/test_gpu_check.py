@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 WRITTEN = {
     "tests": "gpu-tests.xml",
     "copies": "gpu-copies.json",
+    "launch": "gpu-launch.json",
     "verdict": "gpu-verdict.json",
     "calibrate": "gpu-modelled.json",
 }
@@ -23,6 +24,7 @@ WRITTEN = {
 @pytest.mark.parametrize("part", WRITTEN)
 def test_a_part_is_rehearsed_without_a_gpu(tmp_path, part):
     command = [sys.executable, "benchmarks/gpu_check.py", part, "--output", tmp_path, "--rehearse"]
+    command += ["--before", ROOT]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     written = tmp_path / WRITTEN[part]

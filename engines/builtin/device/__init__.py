@@ -43,6 +43,18 @@ class DeviceBatch(NamedTuple):
             scheduled=self.scheduled._replace(rows=self.scheduled.rows[places]),
         )
 
+    def after(self, num_tokens: Int32Array | None) -> tuple[Int64Array, Int64Array]:
+        """Tokens in the KV cache and output tokens after this step, int64 ``[num_reqs]`` each.
+
+        ``num_tokens``: see `StepHandle`.
+        """
+        sampled = 1 if num_tokens is None else num_tokens
+        context = self.context
+        if self.decodes is not None:
+            # A decode step computes as many positions as it may sample; the rejected are undone.
+            context = context - self.decodes * (self.num_scheduled - sampled)
+        return context, self.position + sampled
+
 
 class StepHandle(Protocol):
     """A launched step."""

@@ -89,7 +89,7 @@ class CpuModel:
         self._builder.admit(batch.scheduled.new)
         asked = self._builder.build(batch)
         inputs = asked.inputs
-        self._work.add(batch.num_scheduled, inputs.seq_lens, len(inputs.sampled.places))
+        self._work.add(batch.num_scheduled, batch.context, len(inputs.sampled.places))
         width = -(-int(inputs.seq_lens.max()) // self._block_size)
         # The rows' own tables, as they are now: the next launch may change the runner's.
         block_table = batch.block_table[inputs.rows, :width]

@@ -1,4 +1,4 @@
-"""The model on a GPU: graphs for decoding, tokens that stay there, a copy that is read later."""
+"""The model on a GPU: graphs for decoding, rows that stay there, tokens that are read later."""
 
 import time
 from collections.abc import Sequence
@@ -15,16 +15,14 @@ from engines.builtin.model import Parallel
 from engines.builtin.model.ceilings import Ceilings
 from engines.builtin.model.forward import ForwardPass
 from engines.builtin.model.graphed_decode import GraphedDecode
-from engines.builtin.model.host_logprobs import host_logprobs
-from engines.builtin.model.joined_steps import PartOfStep, joined_step
+from engines.builtin.model.joined_steps import PartOfStep, RowsOfStep, joined_step
 from engines.builtin.model.kernels import TritonOps
 from engines.builtin.model.kernels.gumbel import sample
 from engines.builtin.model.pass_inputs import Array, PassBuilder, PassInputs
-from engines.builtin.model.sampler import TokenLogprobs
 from engines.builtin.model.staging import Staging
 from engines.builtin.model.warm_up import warm_up_passes
 from engines.builtin.model.work import Work
-from engines.protocol import EngineConfig, Int32Array, Int64Array
+from engines.protocol import EngineConfig, Int32Array
 
 _MEMORY_SHARE = 0.9
 """vLLM's ``gpu_memory_utilization``."""
@@ -34,7 +32,7 @@ _COPY_BYTES, _MATMUL_SIZE = 1 << 30, 8192
 class _Turn(NamedTuple):
     """What a pass under way holds until it has been read: two steps can be.
 
-    ``tokens`` is the memory of ``pinned``.
+    ``tokens`` is the memory of ``pinned``, where an eager pass's come to.
     """
 
     pinned: Tensor
@@ -47,39 +45,25 @@ class _Turn(NamedTuple):
 class _Running:
     """A launched step: its tokens come to pinned memory behind the host's back."""
 
-    __slots__ = (
-        "_logprobs",
-        "_places",
-        "_turn",
-        "logprobs",
-        "num_tokens",
-        "step_seconds",
-        "tokens",
-    )
+    __slots__ = ("_parts", "_turn", "logprobs", "num_tokens", "step_seconds", "tokens")
 
     def __init__(
-        self,
-        turn: _Turn,
-        num_reqs: int,
-        num_tokens: Int32Array | None,
-        places: Int64Array,
-        logprobs: TokenLogprobs | None,
+        self, turn: _Turn, num_tokens: Int32Array | None, parts: Sequence[PartOfStep]
     ) -> None:
         self.num_tokens = num_tokens
-        self.tokens = turn.tokens[:num_reqs]
+        self.tokens = parts[0].tokens
         self.logprobs: DeviceLogprobs | None = None
         self.step_seconds = 0.0
         self._turn = turn
-        self._places = places
-        self._logprobs = logprobs
+        self._parts = parts
 
     def wait(self) -> tuple[int, int]:
-        """Block until the copy is there; the GIL is free meanwhile."""
+        """Block until the tokens are there; the GIL is free meanwhile."""
         begin = time.perf_counter_ns()
         self._turn.copied.synchronize()
         blocked = time.perf_counter_ns() - begin
         self.step_seconds = self._turn.begun.elapsed_time(self._turn.computed) / 1e3
-        self.logprobs = host_logprobs(self._logprobs, self._places, self.tokens.shape)
+        self.tokens, self.logprobs = joined_step(self._parts)
         return blocked, 0
 
 
@@ -104,7 +88,7 @@ class CudaModel:
         self._ceilings = Ceilings(self._device, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE)
         most_launched = 2 * config.num_scheduler_steps
         self._staging = Staging(self._device, most_launched)
-        self._copy_stream = torch.cuda.Stream(self._device)
+        self._stream = torch.cuda.current_stream(self._device)
         shape = (config.max_num_seqs, max(config.num_accepted))
         self._turns = [
             _Turn(
@@ -125,7 +109,7 @@ class CudaModel:
         self._graphed: GraphedDecode | None = None
         if not config.enforce_eager:
             self._graphed = GraphedDecode(
-                config, self._forward, ops, self._block_table, self._nobody
+                config, self._forward, ops, self._block_table, self._nobody, most_launched
             )
 
     def num_kv_tokens(self, config: EngineConfig) -> int:
@@ -202,87 +186,101 @@ class CudaModel:
     def launch(self, batch: DeviceBatch) -> _Running:
         """Queue all of it on the GPU; the host is free at once."""
         assert batch.scheduled is not None
-        self._builder.admit(batch.scheduled.new)
-        num_reqs = len(batch.context)
+        new = batch.scheduled.new
+        if new.rows:
+            self._builder.admit(new)
+            if self._graphed is not None:
+                self._graphed.forget()
         num_tokens = self._builder.num_tokens(batch)
-        stream = torch.cuda.current_stream()
-        # The graphs' one buffer of tokens must be read before it is written again.
-        stream.wait_event(self._turns[self._turn].copied)
         self._turn = (self._turn + 1) % len(self._turns)
         turn = self._turns[self._turn]
-        with torch.inference_mode():
-            step = self._run(batch, num_tokens, turn)
-        self._work.add(batch.num_scheduled, batch.context.astype(np.int32), len(step.outputs))
-        self._copy_stream.wait_event(turn.computed)
-        with torch.cuda.stream(self._copy_stream):
-            turn.pinned[:num_reqs].copy_(step.tokens, non_blocking=True)
-            logprobs = step.logprobs
-            if logprobs is not None:
-                logprobs = TokenLogprobs(*(_to_pinned(each) for each in logprobs))
-            turn.copied.record(self._copy_stream)
-        step.tokens.record_stream(self._copy_stream)
-        return _Running(turn, num_reqs, num_tokens, step.outputs, logprobs)
+        parts = self._run(RowsOfStep(None, batch, num_tokens), turn)
+        if parts[0].logprobs is not None:
+            parts = [each.fetched() for each in parts]
+        turn.copied.record(self._stream)
+        self._work.add(batch.num_scheduled, batch.context, sum(each.num_sampled for each in parts))
+        return _Running(turn, num_tokens, parts)
 
-    def _run(self, batch: DeviceBatch, num_tokens: Int32Array | None, turn: _Turn) -> PartOfStep:
+    def _run(self, step: RowsOfStep, turn: _Turn) -> list[PartOfStep]:
         """All rows: those that decode by a graph, and what is left beside them in one pass.
 
         ``turn.begun`` is recorded when all of it lies where it is computed from, ``turn.computed``
         right behind the last of it: an idle GPU counts what the host does between the two.
         """
-        assert batch.scheduled is not None
-        graphed, scheduled = self._graphed, batch.scheduled
-        whole = self._builder.whole_decodes(batch) & (graphed is not None)
-        replayed, eager = np.flatnonzero(whole), np.flatnonzero(~whole)
-        arrays: list[Array] = [scheduled.block_rows, scheduled.block_positions, scheduled.block_ids]
-        if graphed is not None and len(replayed):
-            decoding, accepted = batch, num_tokens
-            if len(eager):
-                decoding = batch.taken(replayed)
-                accepted = None if num_tokens is None else num_tokens[replayed]
-            arrays.append(graphed.inputs(decoding, accepted))
-            if len(eager):
-                arrays += [replayed, eager]
+        graphed, parts = self._graphed, []
+        replayed, eager = self._divided(step)
+        arrays: list[Array] = []
         inputs = None
-        if len(eager):
-            inputs = self._builder.build(batch.taken(eager) if len(replayed) else batch).inputs
-        tensors, others = self._bring(inputs, arrays)
-        parts = []
-        if graphed is not None and len(replayed):
-            outputs = graphed.outputs(len(replayed), accepted)
-            step = graphed.replay(others[0], len(replayed), turn.begun, turn.computed)
-            parts.append(PartOfStep(*step, outputs))
+        if graphed is not None and replayed is not None:
+            arrays += graphed.changes(replayed)
+        if eager is not None:
+            inputs = self._builder.build(eager.batch).inputs
+            if graphed is not None:
+                arrays.append(graphed.progress(eager))
+        tensors, brought = self._bring(step.batch, inputs, arrays)
+        if graphed is not None and eager is not None:
+            graphed.note(brought.pop())
+        if graphed is not None and replayed is not None:
+            parts.append(graphed.replay(replayed, brought, turn.begun, turn.computed))
         else:
-            turn.begun.record()
-        if inputs is not None and tensors is not None:
+            turn.begun.record(self._stream)
+        if eager is not None and inputs is not None and tensors is not None:
             # After the rows that decode: a prompt may begin with a block that one of them fills.
-            step = self._forward.step(tensors, self._block_table)
-            parts.append(PartOfStep(*step, inputs.sampled.outputs))
-        whole_step = parts[0]
-        if len(parts) > 1:
-            whole_step = joined_step(parts, [replayed, eager], others[1:])
-        if inputs is not None:
-            turn.computed.record()
-        return whole_step
+            with torch.inference_mode():
+                tokens, logprobs = self._forward.step(tensors, self._block_table)
+            turn.computed.record(self._stream)
+            num_rows = len(tokens)
+            turn.pinned[:num_rows].copy_(tokens, non_blocking=True)
+            outputs = inputs.sampled.outputs
+            parts.append(
+                PartOfStep(eager.places, turn.tokens[:num_rows], len(outputs), logprobs, outputs)
+            )
+        return parts
+
+    def _divided(self, step: RowsOfStep) -> tuple[RowsOfStep | None, RowsOfStep | None]:
+        """Rows that decode by a graph, and what is left beside them."""
+        scheduled = step.batch.scheduled
+        assert scheduled is not None
+        if self._graphed is None:
+            return None, step
+        if self._graphed.repeats(scheduled.rows):
+            return step, None
+        whole = self._builder.whole_decodes(step.batch)
+        if whole.all():
+            return step, None
+        if not whole.any():
+            return None, step
+        return step.taken(np.flatnonzero(whole)), step.taken(np.flatnonzero(~whole))
 
     def _bring(
-        self, inputs: PassInputs[Array] | None, others: Sequence[Array]
+        self, batch: DeviceBatch, inputs: PassInputs[Array] | None, others: Sequence[Array]
     ) -> tuple[PassInputs[Tensor] | None, list[Tensor]]:
-        """Both on the device, in one copy; the blocks that ``others`` begin with are given out."""
+        """Both on the device, in one copy if there is anything, and the blocks that are given out
+        in the table.
+        """
+        scheduled = batch.scheduled
+        assert scheduled is not None
+        blocks: tuple[Array, ...] = ()
+        if len(scheduled.block_ids):
+            blocks = scheduled.block_rows, scheduled.block_positions, scheduled.block_ids
+        if inputs is None and not blocks and not others:
+            return None, []
+        first = [*blocks, *others]
         brought: list[Tensor] = []
 
         def bring(arrays: Sequence[Array]) -> list[Tensor]:
-            brought.extend(self._staging.bring([*others, *arrays]))
-            return brought[len(others) :]
+            brought.extend(self._staging.bring([*first, *arrays]))
+            return brought[len(first) :]
 
         tensors = None
         if inputs is None:
             bring([])
         else:
             tensors = _narrowed(inputs.brought(bring))
-        rows, positions, ids, *rest = brought[: len(others)]
-        if len(ids):
+        if blocks:
+            rows, positions, ids = brought[:3]
             self._block_table[rows, positions] = ids.int()
-        return tensors, rest
+        return tensors, brought[len(blocks) : len(first)]
 
     def stats(self) -> dict[str, float]:
         """Work so far, and what the GPU sustains."""
@@ -293,10 +291,4 @@ def _narrowed(wide: PassInputs[Tensor]) -> PassInputs[Tensor]:
     """As the kernels have it; everything travels as int64."""
     return wide._replace(
         rows=wide.rows.int(), seq_lens=wide.seq_lens.int(), query_start=wide.query_start.int()
-    )
-
-
-def _to_pinned(tensor: Tensor) -> Tensor:
-    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(
-        tensor, non_blocking=True
     )

@@ -101,18 +101,27 @@ class Ops(Protocol):
 
     def decode_tokens(
         self,
-        decodes: Tensor,
+        rows: Tensor,
+        progress: Tensor,
         last_tokens: Tensor,
         block_table: Tensor,
         *,
         width: int,
         block_size: int,
     ) -> DecodeTokens:
-        """What rows compute that decode ``width`` tokens each.
+        """What ``rows`` int64 ``[R]`` compute that decode ``width`` tokens each.
 
-        ``decodes`` int64 ``[4, R]``: rows; tokens in the cache after the step; requests; output
-        tokens before it. ``last_tokens`` int64 and ``block_table`` int32: what each row sampled
-        last, and its blocks.
+        By row: ``progress`` int64 ``[3, num_rows]``, tokens in the cache before the step, output
+        tokens before it, and the request; ``last_tokens`` int64 and ``block_table`` int32, what
+        each row sampled last, and its blocks.
+        """
+        ...
+
+    def to_host(self, tokens: Tensor, ring: Tensor, turn: Tensor) -> None:
+        """Store ``tokens`` int32 ``[R, width]`` as the first rows of ``ring[turn % len(ring)]``.
+
+        ``ring`` int32 ``[depth, slots, width]`` is pinned memory of the host, which may read it
+        once an event behind the call is there; ``turn`` int64 ``[1]`` is on the device.
         """
         ...
 

@@ -1,6 +1,7 @@
 """Decode steps captured as CUDA graphs, one a padded batch size, all in one pool of memory."""
 
 import gc
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -51,7 +52,7 @@ class DecodeGraphs:
 
     def size_for(self, num_reqs: int) -> int:
         """The rows that a batch of ``num_reqs`` is padded to."""
-        return next(size for size in self.sizes if size >= num_reqs)
+        return self.sizes[bisect_left(self.sizes, num_reqs)]
 
     def replay(self, size: int) -> Any:
         """Run a captured step; where its results will be."""

@@ -1,41 +1,74 @@
-"""A step whose rows were computed in parts: put together in the order of its rows."""
+"""A step whose rows are computed in parts: taken apart, and put together in its order."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from engines.builtin.device import DeviceBatch
+from engines.builtin.logprobs import DeviceLogprobs
+from engines.builtin.model.host_logprobs import host_logprobs
 from engines.builtin.model.sampler import TokenLogprobs
-from engines.protocol import Int64Array
+from engines.protocol import Int32Array, Int64Array
+
+
+class RowsOfStep(NamedTuple):
+    """Rows that are computed together.
+
+    ``places`` int64 ``[num_rows]``: which of the step; None: all. ``num_tokens``: see `StepHandle`.
+    """
+
+    places: Int64Array | None
+    batch: DeviceBatch
+    num_tokens: Int32Array | None
+
+    def taken(self, places: Int64Array) -> "RowsOfStep":
+        """Of a whole step those at ``places``."""
+        num_tokens = None if self.num_tokens is None else self.num_tokens[places]
+        return RowsOfStep(places, self.batch.taken(places), num_tokens)
 
 
 class PartOfStep(NamedTuple):
-    """As `StepTokens`, on the device, with where the log-probabilities go: see `Sampled.outputs`.
+    """What rows come to, in memory of the host that the device writes to.
 
-    ``outputs`` int64, on the host; -1 where a draft was not accepted.
+    ``tokens`` int32 ``[num_rows, max_tokens]``, of which ``num_sampled`` are computed. ``logprobs``
+    and where they go (see `Sampled.outputs`): None where none were asked for.
     """
 
-    tokens: Tensor
+    places: Int64Array | None
+    tokens: Int32Array
+    num_sampled: int
     logprobs: TokenLogprobs | None
-    outputs: Int64Array
+    outputs: Int64Array | None
+
+    def fetched(self) -> "PartOfStep":
+        """With the log-probabilities of the device on their way to the host."""
+        if self.logprobs is None:
+            return self
+        there = (
+            torch.empty(each.shape, dtype=each.dtype, pin_memory=True).copy_(
+                each, non_blocking=True
+            )
+            for each in self.logprobs
+        )
+        return self._replace(logprobs=TokenLogprobs(*there))
+
+    def host_logprobs(self) -> DeviceLogprobs | None:
+        """By row, once they are there."""
+        if self.logprobs is None or self.outputs is None:
+            return None
+        return host_logprobs(self.logprobs, self.outputs, self.tokens.shape)
 
 
-def joined_step(
-    parts: Sequence[PartOfStep], rows: Sequence[Int64Array], rows_there: Sequence[Tensor]
-) -> PartOfStep:
-    """The whole step. ``rows``: which each part has computed; ``rows_there``: on the device."""
-    width = parts[0].tokens.shape[1]
-    tokens = parts[0].tokens.new_empty((sum(map(len, rows)), width))
-    for part, places in zip(parts, rows_there, strict=True):
-        tokens[places] = part.tokens
-    logprobs = None
-    if parts[0].logprobs is not None:
-        each = zip(*(part.logprobs for part in parts if part.logprobs is not None), strict=True)
-        logprobs = TokenLogprobs(*map(torch.cat, each))
-    outputs = [
-        np.where(part.outputs < 0, -1, own[part.outputs // width] * width + part.outputs % width)
-        for part, own in zip(parts, rows, strict=True)
-    ]
-    return PartOfStep(tokens, logprobs, np.concatenate(outputs))
+def joined_step(parts: Sequence[PartOfStep]) -> tuple[Int32Array, DeviceLogprobs | None]:
+    """Tokens int32 ``[num_reqs, max_tokens]`` and log-probabilities, once they are there."""
+    if parts[0].places is None:
+        return parts[0].tokens, parts[0].host_logprobs()
+    order = np.argsort(np.concatenate([each.places for each in parts if each.places is not None]))
+    tokens = np.concatenate([each.tokens for each in parts])[order]
+    logprobs = [drawn for each in parts if (drawn := each.host_logprobs()) is not None]
+    if not logprobs:
+        return tokens, None
+    columns = zip(*logprobs, strict=True)
+    return tokens, DeviceLogprobs(*(np.concatenate(column)[order] for column in columns))

@@ -62,7 +62,8 @@ class ReferenceOps:
 
     def decode_tokens(
         self,
-        decodes: Tensor,
+        rows: Tensor,
+        progress: Tensor,
         last_tokens: Tensor,
         block_table: Tensor,
         *,
@@ -70,9 +71,9 @@ class ReferenceOps:
         block_size: int,
     ) -> DecodeTokens:
         """What rows compute that decode ``width`` tokens each."""
-        rows, seq_lens, requests, outputs = decodes
-        nth = torch.arange(width, device=decodes.device)
-        positions = (seq_lens - width)[:, None] + nth
+        computed, outputs, requests = progress[:, rows]
+        nth = torch.arange(width, device=rows.device)
+        positions = computed[:, None] + nth
         blocks = block_table[rows[:, None], positions // block_size].long()
         return DecodeTokens(
             positions.flatten(),
@@ -81,8 +82,12 @@ class ReferenceOps:
             requests.repeat_interleave(width),
             (outputs[:, None] + nth).flatten(),
             rows.int(),
-            seq_lens.int(),
+            (computed + width).int(),
         )
+
+    def to_host(self, tokens: Tensor, ring: Tensor, turn: Tensor) -> None:
+        """Store ``tokens`` where it is their turn."""
+        ring[int(turn) % len(ring), : len(tokens)] = tokens
 
     def attention(self, q: Tensor, cache: Tensor, batch: ForwardBatch, scale: float) -> Tensor:
         """Causal attention ``[T, num_heads, head_dim]``; zeros where a request has nothing cached.

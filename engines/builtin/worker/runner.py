@@ -106,13 +106,7 @@ class ModelRunner:
             self._num_computed[rows] = batch.context
             self._num_output[rows] = batch.position + 1
             return
-        sampled = 1 if handle.num_tokens is None else handle.num_tokens
-        context = batch.context
-        if batch.decodes is not None:
-            # A decode step computes as many positions as it may sample; the rejected are undone.
-            context = context - batch.decodes * (batch.num_scheduled - sampled)
-        self._num_computed[rows] = context
-        self._num_output[rows] += sampled
+        self._num_computed[rows], self._num_output[rows] = batch.after(handle.num_tokens)
 
     def wait(self, step: LaunchedStep) -> tuple[int, int]:
         """Block until the device has the step's tokens; nanoseconds blocked, of these too many."""

@@ -45,6 +45,8 @@ class StandIn:
 
     def __init__(self, now: Callable[[], float] | None) -> None:
         self.now = now or (lambda: float(self.num_transfers))
+        self.is_ahead = False
+        """Whether all that is queued is done where the host waits for some of it: it may be."""
         self.num_captures = 0
         self.num_replays = 0
         self.num_transfers = 0
@@ -192,7 +194,6 @@ def install(now: Callable[[], float] | None = None) -> tuple[StandIn, ExitStack]
     names = _cuda(stand_in)
     stack.enter_context(patch.multiple(torch.cuda, **names))
     stack.enter_context(patch.object(torch, "Generator", _Generator))
-    stack.enter_context(patch.object(Tensor, "record_stream", lambda tensor, stream: None))
     for name, module in _kernels(stand_in).items():
         stack.callback(_put_back, name, sys.modules.get(name))
         sys.modules[name] = module
@@ -220,6 +221,10 @@ def _kernels(stand_in: StandIn) -> dict[str, ModuleType]:
         return call
 
     class RecordedOps(ReferenceOps):
+        def to_host(self, tokens: Tensor, ring: Tensor, turn: Tensor) -> None:
+            assert stand_in.is_pinned(ring), "a kernel does not reach memory that is not pinned"
+            stand_in.fetch(ring[int(turn) % len(ring), : len(tokens)], tokens)
+
         def __getattribute__(self, name: str) -> Any:
             found = super().__getattribute__(name)
             return recorded(found) if callable(found) and not name.startswith("_") else found
@@ -256,7 +261,7 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
             self._place, self.clock = stand_in.place, stand_in.now()
 
         def synchronize(self) -> None:
-            stand_in.complete(self._place)
+            stand_in.complete(stand_in.place if stand_in.is_ahead else self._place)
 
         def wait(self, stream: Stream | None = None) -> None:
             pass
@@ -269,6 +274,7 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
         def __init__(self) -> None:
             self.nodes: list[tuple[Callable[[], Any], Any]] = []
 
+        @torch.inference_mode()
         def replay(self) -> None:
             stand_in.num_replays += 1
             calls_of_the_host = stand_in.num_calls

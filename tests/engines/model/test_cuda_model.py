@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
+from unittest.mock import patch
 
 import cuda_stand_in
 import numpy as np
@@ -124,6 +125,32 @@ def test_rows_that_decode_are_replayed_beside_prompts(gpu, config):
     run = Run(config, count=30)
     assert gpu.num_replays >= run.num_steps - 4, "all steps but the first have such a row"
     assert gpu.num_transfers <= before + run.num_steps, "both parts of a step come in one"
+
+
+@pytest.mark.slow
+def test_a_launch_in_which_nothing_changes_sends_nothing_and_calls_torch_for_nothing(gpu, config):
+    """The rows come with the first replay; where the context grows into a block, that comes."""
+    from engines.builtin.device.cuda_model import CudaModel
+
+    sent, calls, launch = [], [], CudaModel.launch
+
+    def counted(model, batch):
+        before = gpu.num_transfers, gpu.num_calls
+        handle = launch(model, batch)
+        sent.append(gpu.num_transfers - before[0])
+        calls.append(gpu.num_calls - before[1])
+        return handle
+
+    engine = Engine(config)
+    for index in range(3):
+        engine.add_request(index, np.zeros(3, np.int32), SamplingParams(20))
+    engine.step()
+    with patch.object(CudaModel, "launch", counted):
+        for context in range(4, 12):
+            engine.step()
+            assert sent[-1] == (context in (4, 5, 9)), context
+            assert (calls[-1] > 0) == sent[-1], context
+    engine.shutdown()
 
 
 @pytest.mark.slow

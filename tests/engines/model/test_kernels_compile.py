@@ -58,10 +58,12 @@ def everything(shape, kind):
     requests = begin(torch.arange(16))
     for temperature in (0.0, 0.7):
         sample(x, temperature, 1, requests, requests)
-    decodes = torch.zeros(5, 21, dtype=torch.int64)[:4, :16]
+    rows = torch.zeros(2, 21, dtype=torch.int64)[0, :16]
+    progress = torch.zeros(3, 17, dtype=torch.int64)
     for width in (1, 3):
-        ops.decode_tokens(decodes, requests, decode.batch.block_table, width=width,
+        ops.decode_tokens(rows, progress, requests, decode.batch.block_table, width=width,
                           block_size=shape.block_size)
+        ops.to_host(requests.int(), torch.zeros(2, 16, width, dtype=torch.int32), progress[0, :1])
 
 
 compile_only(note)
@@ -107,6 +109,7 @@ KERNELS = {
     "_best_of_part",
     "_best_of_row",
     "_decode_tokens",
+    "_to_host",
 }
 
 

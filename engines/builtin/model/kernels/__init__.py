@@ -9,6 +9,7 @@ from engines.builtin.model.kernels.decode_tokens import decode_tokens
 from engines.builtin.model.kernels.norms import add_layer_norm, add_rms_norm
 from engines.builtin.model.kernels.paged_decode import paged_decode
 from engines.builtin.model.kernels.paged_prefill import paged_prefill
+from engines.builtin.model.kernels.to_host import to_host
 
 
 class TritonOps:
@@ -21,6 +22,7 @@ class TritonOps:
     silu_and_mul = staticmethod(silu_and_mul)
     rotate_and_cache = staticmethod(rotate_and_cache)
     decode_tokens = staticmethod(decode_tokens)
+    to_host = staticmethod(to_host)
 
     @staticmethod
     def attention(q: Tensor, cache: Tensor, batch: ForwardBatch, scale: float) -> Tensor:

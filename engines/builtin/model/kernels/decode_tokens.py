@@ -13,22 +13,29 @@ _BLOCK = 128
 
 
 def decode_tokens(
-    decodes: Tensor, last_tokens: Tensor, block_table: Tensor, *, width: int, block_size: int
+    rows: Tensor,
+    progress: Tensor,
+    last_tokens: Tensor,
+    block_table: Tensor,
+    *,
+    width: int,
+    block_size: int,
 ) -> DecodeTokens:
-    """`Ops.decode_tokens`; ``decodes`` may be columns of a wider tensor."""
-    num_reqs = decodes.shape[1]
-    num_tokens, device = num_reqs * width, decodes.device
+    """`Ops.decode_tokens`."""
+    num_reqs = len(rows)
+    num_tokens, device = num_reqs * width, rows.device
     wide = torch.empty((5, num_tokens), dtype=torch.int64, device=device)
     narrow = torch.empty((2, num_reqs), dtype=torch.int32, device=device)
     _decode_tokens[(triton.cdiv(num_tokens, _BLOCK),)](
-        decodes,
+        rows,
+        progress,
         last_tokens,
         block_table,
         wide,
         narrow,
         num_reqs,
         num_tokens,
-        decodes.stride(0),
+        progress.stride(0),
         block_table.stride(0),
         WIDTH=width,
         BLOCK_SIZE=block_size,
@@ -40,7 +47,8 @@ def decode_tokens(
 
 @triton.jit(do_not_specialize=["num_reqs", "num_tokens"])
 def _decode_tokens(
-    decodes,
+    rows,
+    progress,
     last_tokens,
     block_table,
     wide,
@@ -57,18 +65,18 @@ def _decode_tokens(
     mask = token < num_tokens
     request = token // WIDTH
     nth = token % WIDTH
-    row = tl.load(decodes + request, mask=mask, other=0)
-    seq_len = tl.load(decodes + stride + request, mask=mask, other=WIDTH)
-    position = seq_len - WIDTH + nth
+    row = tl.load(rows + request, mask=mask, other=0)
+    computed = tl.load(progress + row, mask=mask, other=0)
+    position = computed + nth
     place = block_table + row * stride_row + position // BLOCK_SIZE
     block = tl.load(place, mask=mask, other=0).to(tl.int64)
     tl.store(wide + token, position, mask=mask)
     tl.store(wide + num_tokens + token, block * BLOCK_SIZE + position % BLOCK_SIZE, mask=mask)
     tl.store(wide + 2 * num_tokens + token, tl.load(last_tokens + row, mask=mask), mask=mask)
-    requests = tl.load(decodes + 2 * stride + request, mask=mask)
+    requests = tl.load(progress + 2 * stride + row, mask=mask)
     tl.store(wide + 3 * num_tokens + token, requests, mask=mask)
-    outputs = tl.load(decodes + 3 * stride + request, mask=mask)
+    outputs = tl.load(progress + stride + row, mask=mask)
     tl.store(wide + 4 * num_tokens + token, outputs + nth, mask=mask)
     first = mask & (nth == 0)
     tl.store(narrow + request, row.to(tl.int32), mask=first)
-    tl.store(narrow + num_reqs + request, seq_len.to(tl.int32), mask=first)
+    tl.store(narrow + num_reqs + request, (computed + WIDTH).to(tl.int32), mask=first)
