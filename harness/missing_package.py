@@ -29,14 +29,24 @@ BENCH = frozenset(
 )
 """The packages of the extra ``bench`` in pyproject.toml, as they are imported."""
 
+_OTLP = (
+    "opentelemetry",
+    "opentelemetry.exporter",
+    "opentelemetry.exporter.otlp",
+    "opentelemetry.exporter.otlp.proto.http",
+    "opentelemetry.sdk",
+)
+"""The first that is not there, where another program has brought some of them."""
+
 _NEEDED_BY = {
+    **dict.fromkeys(_OTLP, "--otlp"),
     "perfetto": "--perfetto",
     "ray": "--cluster",
     "torch": "a device with a model, or the shape tensor,",
 }
 """Who needs a package which measuring does not."""
 
-_OTHER_EXTRAS = {"ray": "cluster", "torch": "torch"}
+_OTHER_EXTRAS = {**dict.fromkeys(_OTLP, "otlp"), "ray": "cluster", "torch": "torch"}
 """The extra that brings a package which ``bench`` does not."""
 
 

@@ -61,6 +61,11 @@ Examples:
     help="Serve the figures for Prometheus while it runs. [default host: 127.0.0.1]",
 )
 @click.option(
+    "--otlp",
+    metavar="URL",
+    help="Send the same figures to an OpenTelemetry collector, by OTLP over HTTP.",
+)
+@click.option(
     "--every",
     type=click.FloatRange(0, 10**6),
     default=10.0,
@@ -83,6 +88,7 @@ def probe(
     pid: int | None,
     log_path: str | None,
     prometheus: str | None,
+    otlp: str | None,
     every: float,
     long: float | None,
     **_: Any,
@@ -103,9 +109,15 @@ def probe(
     began_ns, own_cpu_began = time.monotonic_ns(), time.process_time()
     line = _Line(began_ns, 0.0 if how.quiet else every)
     pauses = LongPauses() if long else None
+    metrics = ProbedMetrics()
+    export = None
+    if otlp is not None:
+        from harness.probed.otlp import OtlpExport  # packages of an extra
+
+        export = OtlpExport(otlp, metrics.registry())
     with (
         CollectionLog(Path(log_path), boot) if log_path else nullcontext() as log,
-        _served(prometheus) as metrics,
+        _served(prometheus, metrics),
         scratch_folder(shared_memory()) as folder,
     ):
 
@@ -113,8 +125,7 @@ def probe(
             nonlocal command
             command = command or tuple(root.cmdline())
             record = log.record if log else lambda *_: None
-            series = metrics.series if metrics else None
-            return RingWatch(folder, root, command, record, series, pauses, *why_not)
+            return RingWatch(folder, root, command, record, metrics.series, pauses, *why_not)
 
         def look(watch: RingWatch) -> None:
             if log:
@@ -133,6 +144,8 @@ def probe(
             left = watch.finish()
             if log:
                 log.has_read(watch.lost, is_end=True)
+            if export and (not_sent := export.finish()):
+                watch.note(not_sent)
             result = ProbeResult(
                 name=shlex.join(command),
                 command=command_line(),
@@ -180,13 +193,12 @@ class _Line:
 
 
 @contextmanager
-def _served(place: str | None) -> Iterator[ProbedMetrics | None]:
+def _served(place: str | None, metrics: ProbedMetrics) -> Iterator[None]:
     """Figures for Prometheus at ``[HOST:]PORT``, if it is given. Raises ValueError."""
     if place is None:
-        yield None
+        yield
         return
     host, _, port = place.rpartition(":")
-    metrics = ProbedMetrics()
     try:
         number = int(port)
         with held_back():  # by the server's thread
@@ -200,7 +212,7 @@ def _served(place: str | None) -> Iterator[ProbedMetrics | None]:
         ) from error
     say(f"figures for Prometheus at http://{host or _HERE}:{server.server_address[1]}/metrics")
     try:
-        yield metrics
+        yield
     finally:
         server.shutdown()
         server.server_close()

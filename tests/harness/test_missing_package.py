@@ -25,6 +25,7 @@ def test_the_packages_are_those_of_the_extra():
     [
         ("rich", "measuring", "bench"),
         ("perfetto", "--perfetto", "bench"),
+        ("opentelemetry.sdk", "--otlp", "otlp"),
         ("torch", "a device with a model, or the shape tensor,", "torch"),
     ],
 )

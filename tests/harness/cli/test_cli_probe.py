@@ -26,10 +26,16 @@ SAYS_FOLDER = "import os; print(os.environ['GCBENCH_PROBE'], flush=True)\n"
 
 
 def probe(
-    words: list[str], folder: Path, *command: str, site: Path | None = None, **options: Any
+    words: list[str],
+    folder: Path,
+    *command: str,
+    site: Path | None = None,
+    more: Mapping[str, str] = {},
+    **options: Any,
 ) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
+        **more,
         "PYTHONPATH": os.pathsep.join([str(ROOT), *([str(site)] if site else [])]),
     }
     return subprocess.run(
