@@ -1,18 +1,28 @@
 """SGLang's own host path, release by release, with no GPU: its scheduler without a forward pass."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 from engines.adapted import AdaptedEngine
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.prepared.launch import launch_prepared, prepare_once
-from engines.protocol import ContradictionError, EngineConfig, EngineState, Launch, Releases, Traits
+from engines.protocol import (
+    ContradictionError,
+    EngineConfig,
+    EngineState,
+    Launch,
+    Releases,
+    StageCost,
+    StageMeter,
+    Traits,
+)
 from engines.sglang.detokenizer import DETOKENIZER
 from engines.sglang.dialect import LOOPS, MARGIN, pool_tokens
 from engines.sglang.driver import Driver
 from engines.sglang.read_back import engine_state
 from engines.sglang.releases import SGLANG
+from engines.stages import ProcessStages
 
 _WAYS: tuple[dict[str, str | int], ...] = (
     {"prefix_caching": "on"},
@@ -137,6 +147,16 @@ class SglangHostPath(AdaptedEngine):
         if self._config.detokenizer == "none":
             return super().output_text(request_index)
         return self._driver.take_text(request_index)
+
+    def begin_stages(self, meter: Callable[[], StageMeter]) -> None:
+        """Count them from now on."""
+        from engines.sglang.stages import STAGES
+
+        self._stages = ProcessStages(meter(), STAGES)
+
+    def end_stages(self) -> list[StageCost]:
+        """Of this process; there is no other."""
+        return self._stages.end(self.role)
 
     def read_back(self) -> EngineState:
         """What the scheduler and its parts turned out to be."""

@@ -207,6 +207,20 @@ def test_served_does_more_than_the_detokenizer_alone_and_repeats_to_the_digit(tm
     assert "TokenizerManager" in served.engine_state["served_by"]
 
 
+def test_stages_are_told_apart_and_repeat_to_the_digit(tmp_path):
+    asked = [even_cell(setup="served", release=each) for each in ("0.4.6", "", "")]
+    old, new, again = run([trial(EVEN, tmp_path, each, "stage_bytecodes") for each in asked])
+    assert new.stages == again.stages
+    for each in (old, new):
+        assert each.stages is not None
+        costs = each.stages.per_row()
+        assert {stage for _, stage in costs} == {
+            *("add", "schedule", "prepare", "device", "update_from_output", "step"),
+            *("detokenize", "process_outputs", "deliver", "sse", "transport", "event loop"),
+        }
+        assert min(costs.values()) > 0
+
+
 def tampered(folder: Path) -> str:
     """A tree with a list planted in the tokenizer manager, for each request and step."""
     package = folder / "python" / "sglang"
