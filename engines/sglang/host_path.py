@@ -20,7 +20,7 @@ from engines.protocol import (
 from engines.sglang.detokenizer import DETOKENIZER
 from engines.sglang.dialect import LOOPS, MARGIN, pool_tokens
 from engines.sglang.driver import Driver
-from engines.sglang.read_back import engine_state
+from engines.sglang.read_back import scheduler_state
 from engines.sglang.releases import SGLANG
 from engines.stages import ProcessStages
 
@@ -160,4 +160,4 @@ class SglangHostPath(AdaptedEngine):
 
     def read_back(self) -> EngineState:
         """What the scheduler and its parts turned out to be."""
-        return engine_state(self._config, self._driver)
+        return scheduler_state(self._config, self._driver)

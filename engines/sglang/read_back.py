@@ -8,7 +8,7 @@ from engines.sglang.dialect import pool_tokens, runner_of
 from engines.sglang.driver import Driver
 
 
-def engine_state(config: EngineConfig, driver: Driver) -> EngineState:
+def scheduler_state(config: EngineConfig, driver: Driver) -> EngineState:
     """The switches that decide what a step costs, beside what was asked for."""
     scheduler, reader = driver.scheduler, driver.reader
     args = scheduler.server_args
