@@ -232,6 +232,42 @@ def tampered(folder: Path) -> str:
     return str(folder)
 
 
+RETRACTED = """
+import json, sys
+import numpy as np
+from engines.protocol import EngineConfig, SamplingParams
+from engines.registry import ENGINES
+engine_class = ENGINES.load("sglang-hostpath")
+config = EngineConfig(max_num_seqs=16, max_model_len=220, device="", device_profile="",
+                      representation="", num_gpu_blocks_override=int(sys.argv[1]))
+engine = engine_class(engine_class.complete(config))
+from sglang.srt.managers.schedule_batch import ScheduleBatch
+retracted, own = [], ScheduleBatch.retract_decode
+
+def retract_decode(*args, **kwargs):
+    found = own(*args, **kwargs)
+    retracted.extend(found[0])
+    return found
+
+ScheduleBatch.retract_decode = retract_decode
+params = SamplingParams(200, stop_token_ids=(50_000,))  # else all that may come is set aside
+for index in range(24):
+    engine.add_request(index, np.arange(index + 1, index + 21, dtype=np.int32), params)
+while engine.has_unfinished_requests():
+    engine.step()
+tokens = [engine.output_token_ids(index).tolist() for index in range(24)]
+print(json.dumps([len(retracted), tokens]))
+"""
+
+
+def test_a_request_that_is_retracted_gets_the_tokens_that_it_would_have_got():
+    none, expected = in_the_engines_process(RETRACTED, SGLANG.PINNED, "0")
+    some, tokens = in_the_engines_process(RETRACTED, SGLANG.PINNED, "1500")
+    assert none == 0 < some
+    assert tokens == expected
+    assert {*map(len, tokens)} == {200}
+
+
 REFUSED = """
 import json
 import numpy as np
