@@ -19,13 +19,13 @@ CAPS = {
     "commands": 15,
     "options": 350,
     "schemas": 15,
-    "lines of the product": 85_850,
+    "lines of the product": 86_270,
     "lines of cli and report": 12_720,
-    "lines of tests": 72_080,
+    "lines of tests": 72_270,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 53_700,
+    "words of README and docs": 53_760,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
