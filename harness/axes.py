@@ -269,9 +269,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     setup: Annotated[
         str,
         Axis(
-            "vLLM's switches: lean, off unless a flag asks for one; shipped: async scheduling "
-            "and prefix caching as is the release's default, statistics on; or served: the same "
-            "behind its API server's code.",
+            "Switches: lean, off unless a flag asks for one; shipped, of vLLM: async scheduling "
+            "and prefix caching as is the release's default, statistics on; or served, of SGLang "
+            "too: the release's defaults behind its API server's code.",
             "setup",
             overrules=("output_processing", "prefix_caching", "log_stats"),
             section="vLLM",

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from engines.protocol import EngineConfig, Int32Array, SamplingParams
+from engines.protocol import EngineConfig, SamplingParams
 from engines.sglang.loop import pausing
 
 LOOPS = {"inline": "event_loop_normal", "overlapped": "event_loop_overlap"}
@@ -82,26 +82,34 @@ def server_args(config: EngineConfig, model: Path, tokenizer: Path | None) -> An
         "max_total_tokens": pool_tokens(config),
         "chunked_prefill_size": config.max_num_batched_tokens,
         "max_prefill_tokens": config.max_num_batched_tokens,
-        "disable_radix_cache": not config.enable_prefix_caching,
-        "disable_overlap_schedule": config.output_processing == "inline",
     }
+    if config.setup == "lean":  # else as the release ships
+        asked |= {
+            "disable_radix_cache": not config.enable_prefix_caching,
+            "disable_overlap_schedule": config.output_processing == "inline",
+        }
     return _made(ServerArgs, asked)
 
 
-def publish(args: Any) -> Any:
-    """Make the arguments known as the process of a release's scheduler does; its sockets' names."""
-    from sglang.srt.managers import scheduler as module
+def socket_names(args: Any) -> Any:
+    """Of a release's processes."""
     from sglang.srt.server_args import PortArgs
 
     ports = PortArgs.init_new(args)
     if hasattr(args, "resolve_in_place"):  # from 0.5.20 on arguments are published, once resolved
         args.resolve_in_place()
+    return ports
+
+
+def publish(args: Any, role: str) -> None:
+    """Make the arguments known as a release's process of this role does."""
+    from sglang.srt.managers import scheduler as module
+
     if hasattr(module, "SpawnRanks"):  # from 0.5.21 on
         whole = module.SpawnRanks(world_rank=0, dp_rank=None, gpu_id=0)
-        module.publish(args, role="scheduler", ranks=whole)
+        module.publish(args, role=role, ranks=whole)
     elif hasattr(module, "publish"):
-        module.publish(args, role="scheduler")
-    return ports
+        module.publish(args, role=role)
 
 
 def scheduler(args: Any, ports: Any) -> Any:
@@ -124,23 +132,8 @@ def runner_of(scheduler: Any) -> Any:
     return getattr(worker, "worker", worker).model_runner
 
 
-def turns(scheduler: Any, take: Callable[[], list[Any]], giver: Callable[[Any], Any]) -> Any:
-    """An iterator, each step of which is a turn of the scheduler's event loop.
-
-    ``take`` is asked for new requests. ``giver`` gets the function that sends to the detokenizer
-    and returns the one to be called in its place.
-    """
-    if hasattr(scheduler, "request_receiver"):  # of slots, so its class it is
-        type(scheduler.request_receiver).recv_requests = lambda *_, **__: take()
-    else:
-        scheduler.recv_requests = take
-    channels = getattr(scheduler, "ipc_channels", scheduler)
-    sender = channels.send_to_detokenizer
-    if hasattr(sender, "send_output"):
-        give = giver(sender.send_output)
-        sender.send_output = lambda output, *_: give(output)
-    else:
-        scheduler.send_to_detokenizer = _Sender(giver(sender.send_pyobj))
+def turns(scheduler: Any) -> Any:
+    """An iterator, each step of which is a turn of the scheduler's event loop."""
     kept: list[Any] = []
     for name in LOOPS.values():
         loop = pausing(getattr(type(scheduler), name))
@@ -154,6 +147,35 @@ def turns(scheduler: Any, take: Callable[[], list[Any]], giver: Callable[[Any], 
     return found
 
 
+def receive_by(scheduler: Any, take: Callable[[], list[Any]]) -> None:
+    """Have a scheduler ask ``take`` for new requests."""
+    if hasattr(scheduler, "request_receiver"):  # of slots, so its class it is
+        type(scheduler.request_receiver).recv_requests = lambda *_, **__: take()
+    else:
+        scheduler.recv_requests = take
+
+
+def receive_from(scheduler: Any, instead: Callable[[Any], Any]) -> None:
+    """Have a scheduler receive from what ``instead`` makes of its socket."""
+    receiver = getattr(scheduler, "request_receiver", scheduler)
+    socket = instead(receiver.recv_from_tokenizer)
+    object.__setattr__(receiver, "recv_from_tokenizer", socket)  # a frozen one's, too
+
+
+def send_by(scheduler: Any, to: str, giver: Callable[[Any], Any]) -> None:
+    """Have a scheduler send ``to`` "tokenizer" or "detokenizer" by another function.
+
+    ``giver`` gets the one that sends and returns the one to be called in its place.
+    """
+    channels, name = getattr(scheduler, "ipc_channels", scheduler), f"send_to_{to}"
+    sender = getattr(channels, name)
+    if hasattr(sender, "send_output"):
+        give = giver(sender.send_output)
+        sender.send_output = lambda output, *_: give(output)
+    else:
+        setattr(scheduler, name, _Sender(giver(sender.send_pyobj)))
+
+
 class _Sender:
     """In the place of a socket, up to 0.5.4."""
 
@@ -161,29 +183,43 @@ class _Sender:
         self.send_pyobj = give
 
 
-def request(
-    name: int, prompt_token_ids: Int32Array, params: SamplingParams, eos_token_id: int
-) -> Any:
-    """As the tokenizer's process sends it; ``eos_token_id`` -1 for none."""
-    from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
-    from sglang.srt.sampling.sampling_params import SamplingParams as TheirParams
-
+def sampling(params: SamplingParams, eos_token_id: int) -> dict[str, Any]:
+    """How a request is sampled, in SGLang's words; ``eos_token_id`` -1 for none."""
     stops = list(params.stop_token_ids)
     if not params.ignore_eos and eos_token_id >= 0:
         stops.append(eos_token_id)
-    theirs = TheirParams(
-        max_new_tokens=params.max_tokens,
-        temperature=0.0,
-        ignore_eos=not stops,  # SGLang then heeds no stop token at all
-        stop_token_ids=stops or None,
-    )
+    return {
+        "max_new_tokens": params.max_tokens,
+        "temperature": 0.0,
+        "ignore_eos": not stops,  # SGLang then heeds no stop token at all
+        "stop_token_ids": stops or None,
+    }
+
+
+NUMBER_DIGITS = 10
+"""Of what a request is called, those that are its number."""
+
+
+def next_rid(request: int, last: str | None) -> str:
+    """What a request is called: never twice alike, for some releases keep what they know of one
+    that has ended; and none begins with another, for some abort whatever begins so.
+    """
+    times = int(last[NUMBER_DIGITS:]) + 1 if last else 0
+    return f"{request:0{NUMBER_DIGITS}}{times:06}"
+
+
+def request(rid: str, prompt: list[int], sampling: Mapping[str, Any]) -> Any:
+    """As the tokenizer's process sends it."""
+    from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
+    from sglang.srt.sampling.sampling_params import SamplingParams as TheirParams
+
+    theirs = TheirParams(**sampling)
     theirs.normalize(None)
     annotation = TokenizedGenerateReqInput.__annotations__["input_ids"]
-    ids = prompt_token_ids.tolist()
     asked = {
-        "rid": str(name),
+        "rid": rid,
         "input_text": "",
-        "input_ids": array("q", ids) if "array" in str(annotation) else ids,
+        "input_ids": array("q", prompt) if "array" in str(annotation) else prompt,
         "input_embeds": None,
         "mm_inputs": None,
         "token_type_ids": None,
@@ -197,11 +233,11 @@ def request(
     return _made(TokenizedGenerateReqInput, asked)
 
 
-def abort(name: int) -> Any:
+def abort(rid: str) -> Any:
     """What ends a request."""
     from sglang.srt.managers.io_struct import AbortReq
 
-    return AbortReq(rid=str(name))
+    return AbortReq(rid=rid)
 
 
 def _made(kind: Any, asked: Mapping[str, Any]) -> Any:

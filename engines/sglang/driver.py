@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable
 from itertools import compress, repeat
-from operator import is_not, itemgetter, not_
+from operator import is_not, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,22 @@ _LAST = itemgetter(-1)
 class Driver(Adapter):
     """Requests go in where SGLang receives them, outputs come where it sends them.
 
-    Between the two all is the release's own, but for `ScriptedRunner` and `forward_thread`; with a
-    detokenizer outputs cross to it and from it too.
+    Between the two all is the release's own, but for `ScriptedRunner` and `forward_thread`. With
+    a ``reader`` outputs cross to the detokenizer and come from it too; a ``server`` is one that
+    requests go in by as well.
     """
 
     def __init__(self, config: EngineConfig) -> None:
         super().__init__(config)
         import_host_path()
         from engines.sglang import dialect
-        from engines.sglang.detokenizer import DetokenizerHere, Texts
         from engines.sglang.forward_thread import keep_from_starting, stand_in
         from engines.sglang.tokens import ScriptedRunner
 
         self._dialect = dialect
         self.vocab_size = dialect.VOCAB_SIZE  # type: ignore[misc]
         self._folder = Path(private_folder("sglang"))
+        self.server: Any = None
         try:
             dialect.write_model(self._folder, config)
             tokenizer = None
@@ -44,8 +45,9 @@ class Driver(Adapter):
                 make_tokenizer_folder(tokenizer, config.tokenizer)
             keep_from_starting()
             args = dialect.server_args(config, self._folder, tokenizer)
-            ports = dialect.publish(args)
-            self.detokenizer = None if tokenizer is None else DetokenizerHere(args, ports)
+            ports = dialect.socket_names(args)
+            self.reader, self.server = self._around(args, ports)
+            dialect.publish(args, "scheduler")
             self.scheduler = dialect.scheduler(args, ports)
         except BaseException:
             self.shutdown()
@@ -57,18 +59,40 @@ class Driver(Adapter):
         self.scheduler.run_batch = self._run
         self._received: list[Any] = []
         self._sent: list[Any] = []
-        self._unfinished: set[int] = set()
+        self._rids: dict[int, str] = {}
+        self._requests: dict[str, int] = {}
+        self._request_of: Any = self._requests.get
         # By the time that has passed it looks after sessions and writes its counters.
         self._pass_on = script_clock("sglang", "time", "monotonic", "perf_counter")
-        self._texts = Texts()
-        self._turns = dialect.turns(self.scheduler, self._take, self._giver)
+        if self.server is None:
+            dialect.receive_by(self.scheduler, self._take)
+        else:
+            dialect.receive_from(self.scheduler, self.server.receiving)
+            dialect.send_by(self.scheduler, "tokenizer", self.server.told)
+        dialect.send_by(self.scheduler, "detokenizer", self._giver)
+        self._turns = dialect.turns(self.scheduler)
+
+    def _around(self, args: Any, ports: Any) -> tuple[Any, Any]:
+        """Reader and server, if there are to be any."""
+        from engines.sglang.detokenizer import Reader
+
+        if self.config.setup == "served":
+            from engines.sglang.served import ServerHere
+
+            self._dialect.publish(args, "tokenizer")
+            server = ServerHere(args, ports)
+            return server, server
+        if self.config.detokenizer == "none":
+            return None, None
+        self._dialect.publish(args, "detokenizer")
+        return Reader(args, ports), None
 
     def _take(self) -> list[Any]:
         received, self._received = self._received, []
         return received
 
     def _giver(self, send: Callable[[Any], object]) -> Callable[[Any], object]:
-        if self.detokenizer is None:
+        if self.reader is None:
             return self._sent.append
 
         def give(output: Any) -> None:
@@ -90,82 +114,97 @@ class Driver(Adapter):
                 "sglang-hostpath runs without sampler and tokenizer: leave min_tokens and stop "
                 "strings out"
             )
-        self._texts.pop(request)  # of an earlier run, whose texts nobody took
-        eos = self.config.eos_token_id
-        self._received.append(self._dialect.request(request, prompt_token_ids, params, eos))
-        self._runner.admit(request, len(prompt_token_ids))
-        self._unfinished.add(request)
+        if self.reader is not None:
+            self.take_text(request)  # of an earlier run, whose texts nobody took
+        rid = self._rids[request] = self._dialect.next_rid(request, self._rids.get(request))
+        prompt = prompt_token_ids.tolist()
+        sampling = self._dialect.sampling(params, self.config.eos_token_id)
+        self._runner.admit(rid, len(prompt))
+        if self.server is None:
+            self._received.append(self._dialect.request(rid, prompt, sampling))
+        else:
+            self.server.add(rid, prompt, sampling)
+        self._requests[rid] = request
 
     def abort_request(self, request: int) -> None:
         """Have SGLang told that nobody wants it any more."""
-        self._received.append(self._dialect.abort(request))
-        self._unfinished.discard(request)
+        rid = self._rids[request]
+        if self.server is None:
+            self._received.append(self._dialect.abort(rid))
+        else:
+            self.server.abort(rid)
+        self._requests.pop(rid, None)
 
     def step(self) -> NewTokens | None:
         """A turn of the event loop; in an overlapped one outputs are those of the turn before."""
         self._pass_on()
         next(self._turns)
-        if self.detokenizer is not None:
-            whole = self.detokenizer.sends_whole_texts
-            add = self._texts.replace if whole else self._texts.add
-            for answer in self.detokenizer.answer(len(self._sent)):
-                add(answer)
-        made = [each for each in map(_new_tokens, self._sent) if each is not None]
+        if self.reader is not None:
+            for output in self._sent:
+                self.reader.see_through(output)
+        if self.server is not None:
+            self.server.finish()
+        made = [each for each in map(self._new_tokens, self._sent) if each is not None]
         self._sent.clear()
         for each in made:
+            if None in each.requests:
+                _drop_ended(each)
             for request in each.finished:
-                self._runner.forget(request)
-            if not self._unfinished.issuperset(each.requests):
-                self._drop_ended(each)
-            self._unfinished.difference_update(each.finished)
+                rid = self._rids[request]
+                self._runner.forget(rid)
+                self._requests.pop(rid, None)
         return made[0] if len(made) == 1 else _together(made)
 
-    def _drop_ended(self, made: NewTokens) -> None:
-        """Take out requests of which SGLang speaks once more, as its tokenizer manager does."""
-        kept = [request in self._unfinished for request in made.requests]
-        if self.detokenizer is not None:
-            for request in compress(made.requests, map(not_, kept)):
-                self._texts.pop(request)
-        kept_ends = [request in self._unfinished for request in made.finished]
-        for rows, are_kept in (
-            (made.requests, kept),
-            (made.tokens, kept),
-            (made.finished, kept_ends),
-            (made.finish_reasons, kept_ends),
-        ):
-            rows[:] = compress(rows, are_kept)  # type: ignore[index]
+    def _new_tokens(self, output: Any) -> NewTokens | None:
+        """What one message to the detokenizer brings, without a bytecode per row.
+
+        A row has one new token, its last: 0.4.6 sends all of a request's tokens with each. For a
+        detokenizer there may be some of the prompt before it.
+        """
+        reasons = getattr(output, "finished_reasons", None)
+        tokens = getattr(output, "output_ids", None) or getattr(output, "decode_ids", None)
+        if not reasons or not tokens:
+            return None
+        try:
+            last = list(map(_LAST, tokens))
+        except IndexError:  # a request that was aborted once retracted has a row without any
+            last = [each[-1] if each else -1 for each in tokens]
+        requests = list(map(self._request_of, output.rids))
+        ended = list(map(is_not, reasons, repeat(None)))
+        return NewTokens(
+            requests,
+            last,
+            list(compress(requests, ended)),
+            [_REASONS[each["type"]] for each in compress(reasons, ended)],
+        )
 
     def take_text(self, request: int) -> str:
         """A finished request's text, once."""
-        return self._texts.pop(request)
+        rid = self._rids.get(request, "")
+        return self.reader.take_text(rid)  # type: ignore[no-any-return]
 
     def has_unfinished_requests(self) -> bool:
         """Whether a request waits for a token."""
-        return bool(self._unfinished)
+        return bool(self._requests)
 
     def shutdown(self) -> None:
         """Remove the model's folder; SGLang's sockets and groups end with the process."""
+        if self.server is not None:
+            self.server.shutdown()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _new_tokens(output: Any) -> NewTokens | None:
-    """What one message to the detokenizer brings, without a bytecode per row.
-
-    A row has one new token, its last: 0.4.6 sends all of a request's tokens with each. For a
-    detokenizer there may be some of the prompt before it.
-    """
-    reasons = getattr(output, "finished_reasons", None)
-    tokens = getattr(output, "output_ids", None) or getattr(output, "decode_ids", None)
-    if not reasons or not tokens:
-        return None
-    requests = list(map(int, output.rids))
-    ended = list(map(is_not, reasons, repeat(None)))
-    return NewTokens(
-        requests,
-        list(map(_LAST, tokens)),
-        list(compress(requests, ended)),
-        [_REASONS[each["type"]] for each in compress(reasons, ended)],
-    )
+def _drop_ended(made: NewTokens) -> None:
+    """Take out rows of requests that have ended, of which SGLang speaks once more."""
+    kept = [request is not None for request in made.requests]
+    kept_ends = [request is not None for request in made.finished]
+    for rows, are_kept in (
+        (made.requests, kept),
+        (made.tokens, kept),
+        (made.finished, kept_ends),
+        (made.finish_reasons, kept_ends),
+    ):
+        rows[:] = compress(rows, are_kept)  # type: ignore[index]
 
 
 def _together(made: list[NewTokens]) -> NewTokens | None:

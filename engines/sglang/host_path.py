@@ -1,18 +1,28 @@
 """SGLang's own host path, release by release, with no GPU: its scheduler without a forward pass."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 from engines.adapted import AdaptedEngine
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.prepared.launch import launch_prepared, prepare_once
-from engines.protocol import ContradictionError, EngineConfig, EngineState, Launch, Releases, Traits
+from engines.protocol import (
+    ContradictionError,
+    EngineConfig,
+    EngineState,
+    Launch,
+    Releases,
+    StageCost,
+    StageMeter,
+    Traits,
+)
 from engines.sglang.detokenizer import DETOKENIZER
 from engines.sglang.dialect import LOOPS, MARGIN, pool_tokens
 from engines.sglang.driver import Driver
 from engines.sglang.read_back import scheduler_state
 from engines.sglang.releases import SGLANG
+from engines.stages import ProcessStages
 
 _WAYS: tuple[dict[str, str | int], ...] = (
     {"prefix_caching": "on"},
@@ -20,8 +30,10 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"max_num_batched_tokens": 64},
     {"num_gpu_blocks_override": 1024},
     {"detokenizer": DETOKENIZER},
+    {"setup": "served"},
 )
 _DETOKENIZERS = ("none", DETOKENIZER)
+_SETUPS = ("lean", "served")
 
 
 class SglangHostPath(AdaptedEngine):
@@ -40,6 +52,7 @@ class SglangHostPath(AdaptedEngine):
             "num_gpu_blocks_override",
             "output_processing",
             "prefix_caching",
+            "setup",
             "tokenizer",
         }
     )
@@ -48,10 +61,13 @@ class SglangHostPath(AdaptedEngine):
         "device": ("null",),
         "detokenizer": _DETOKENIZERS,
         "output_processing": tuple(LOOPS),
+        "setup": _SETUPS,
     }
     shapes = (("", "per_request"),)
 
     def __init__(self, config: EngineConfig) -> None:
+        if config.setup == "served":
+            config = replace(config, detokenizer=DETOKENIZER)
         self._driver = Driver(config)
         super().__init__(self._driver, config)
         self._config = config
@@ -67,6 +83,7 @@ class SglangHostPath(AdaptedEngine):
             ("--device ", config.device or "null", ("null",)),
             ("--axis detokenizer=", config.detokenizer, _DETOKENIZERS),
             ("--output-processing ", config.output_processing, tuple(LOOPS)),
+            ("--axis setup=", config.setup, _SETUPS),
         ):
             if asked not in own:
                 raise ValueError(f"{flag}{asked}: sglang-hostpath has {', '.join(own)}; use that")
@@ -81,6 +98,12 @@ class SglangHostPath(AdaptedEngine):
         if max(config.num_accepted) > 1:
             raise ContradictionError(
                 "several tokens per step: sglang-hostpath does not speculate; leave acceptance out"
+            )
+        is_lean = config.setup == "lean"
+        if not is_lean and (config.output_processing != "inline" or config.enable_prefix_caching):
+            raise ContradictionError(
+                f"--axis setup={config.setup} with --output-processing or --axis prefix-caching: "
+                "the release decides those; leave them out, or ask for --axis setup=lean"
             )
         if (room := pool_tokens(config)) < config.max_model_len + MARGIN:
             raise ValueError(
@@ -99,7 +122,7 @@ class SglangHostPath(AdaptedEngine):
             is_exact=True,
             is_alone=False,
             can_pause=True,
-            outlives_fork=config.detokenizer == "none",
+            outlives_fork=config.detokenizer == "none" and config.setup == "lean",
             trace_every=16,
             ways=_WAYS,
         )
@@ -125,6 +148,16 @@ class SglangHostPath(AdaptedEngine):
             return super().output_text(request_index)
         return self._driver.take_text(request_index)
 
+    def begin_stages(self, meter: Callable[[], StageMeter]) -> None:
+        """Count them from now on."""
+        from engines.sglang.stages import STAGES
+
+        self._stages = ProcessStages(meter(), STAGES)
+
+    def end_stages(self) -> list[StageCost]:
+        """Of this process; there is no other."""
+        return self._stages.end(self.role)
+
     def read_back(self) -> EngineState:
         """What the scheduler and its parts turned out to be."""
-        return scheduler_state(self._config, self._driver.scheduler, self._driver.detokenizer)
+        return scheduler_state(self._config, self._driver)

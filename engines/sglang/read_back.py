@@ -3,14 +3,14 @@
 from typing import Any
 
 from engines.protocol import EngineConfig, EngineState, Setting
-from engines.sglang.detokenizer import DETOKENIZER, DetokenizerHere
+from engines.sglang.detokenizer import DETOKENIZER
 from engines.sglang.dialect import pool_tokens, runner_of
+from engines.sglang.driver import Driver
 
 
-def scheduler_state(
-    config: EngineConfig, scheduler: Any, detokenizer: DetokenizerHere | None
-) -> EngineState:
+def scheduler_state(config: EngineConfig, driver: Driver) -> EngineState:
     """The switches that decide what a step costs, beside what was asked for."""
+    scheduler, reader = driver.scheduler, driver.reader
     args = scheduler.server_args
     runner = runner_of(scheduler)
     cache = scheduler.tree_cache
@@ -31,14 +31,12 @@ def scheduler_state(
         "kv_allocator": _class_name(runner.token_to_kv_pool_allocator),
         "tokenizer": "none" if scheduler.tokenizer is None else _class_name(scheduler.tokenizer),
     }
-    if detokenizer is None:
-        found["detokenizer"] = "none"
-    else:
-        found["detokenizer"] = DETOKENIZER
-        found["detokenizer_manager"] = detokenizer.class_name
+    found["detokenizer"] = "none" if reader is None else DETOKENIZER
+    if reader is not None:
+        found["detokenizer_manager"] = reader.detokenizer.class_name
+    if driver.server is not None:
+        found["served_by"] = driver.server.served_by
     asked: dict[str, Setting] = {
-        "output_processing": config.output_processing,
-        "enable_prefix_caching": config.enable_prefix_caching,
         "num_kv_tokens": pool_tokens(config),
         "page_size": 1,
         "max_num_seqs": config.max_num_seqs,
@@ -46,7 +44,10 @@ def scheduler_state(
         "stream_interval": 1,
         "detokenizer": config.detokenizer,
     }
-    if detokenizer is None:
+    if config.setup == "lean":
+        asked["output_processing"] = config.output_processing
+        asked["enable_prefix_caching"] = config.enable_prefix_caching
+    if reader is None:
         asked["tokenizer"] = "none"
     return EngineState(found, asked)
 

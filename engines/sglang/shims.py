@@ -10,7 +10,7 @@ from importlib import import_module
 from pkgutil import ModuleInfo
 from typing import Any
 
-from engines.sglang.stubs import stand_in_for_gpu_packages
+from engines.sglang.stubs import GPU_PACKAGES, stand_in_for
 
 _MODELS = "sglang.srt.models."
 
@@ -26,7 +26,7 @@ def import_host_path() -> None:
     _of_triton()
     _of_transformers()
     pkgutil.iter_modules = _without_models  # type: ignore[assignment]
-    stand_in_for_gpu_packages()
+    stand_in_for(*GPU_PACKAGES)
     import_module("sglang.srt.managers.scheduler")
 
 

@@ -1,4 +1,4 @@
-"""GPU packages that SGLang's modules name while they are imported and its host path never calls."""
+"""Packages that SGLang's modules name while they are imported and its host path never calls."""
 
 import sys
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ GPU_PACKAGES = ("flashinfer", "sgl_kernel", "torchao", "torchvision", "vllm")
 
 
 class StubCalledError(RuntimeError):
-    """The host path has called something that needs a GPU's package."""
+    """The host path has called something of a package that is not here."""
 
 
 class Stub:
@@ -29,8 +29,8 @@ class Stub:
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
         """Raise StubCalledError, which names it."""
         raise StubCalledError(
-            f"SGLang called {self._name}, of a package for GPUs that is no part of its host path "
-            "here; take another setting, or tell gcbench of the release"
+            f"SGLang called {self._name}, of a package that is no part of its host path here; "
+            " take another setting, or tell gcbench of the release"
         )
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
@@ -50,11 +50,14 @@ class _StubModule(ModuleType):
 
 
 class _Finder(MetaPathFinder, Loader):
+    def __init__(self, packages: tuple[str, ...]) -> None:
+        self._packages = packages
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """A module for whatever is in one of the packages."""
-        if fullname.partition(".")[0] not in GPU_PACKAGES:
+        if fullname.partition(".")[0] not in self._packages:
             return None
         return ModuleSpec(fullname, self, is_package=True)
 
@@ -66,6 +69,6 @@ class _Finder(MetaPathFinder, Loader):
         """There is nothing to run."""
 
 
-def stand_in_for_gpu_packages() -> None:
+def stand_in_for(*packages: str) -> None:
     """From now on, in this process."""
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _Finder(packages))

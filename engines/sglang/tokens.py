@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,18 @@ import numpy as np
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.null import NullDevice
 from engines.protocol import EngineConfig
+from engines.sglang.dialect import NUMBER_DIGITS
 
-_NAME = attrgetter("rid")
+_RID = attrgetter("rid")
+_NUMBER = itemgetter(slice(NUMBER_DIGITS))
 
 
 class ScriptedRunner:
     """Stands for ``ModelRunner.forward`` and ``.sample``.
 
-    Tokens are a function of (seed, request, position): ``begin`` is told whose the rows are. A
-    step runs the same bytecodes here, whatever its batch.
+    Tokens are a function of (seed, request, position): ``begin`` is told whose the rows are, whose
+    names have a request's number in their bits of `NUMBER`. A step runs the same bytecodes here,
+    whatever its batch.
     """
 
     def __init__(self, config: EngineConfig) -> None:
@@ -26,7 +29,8 @@ class ScriptedRunner:
 
         self._tensor: Callable[[Any], Any] = torch.from_numpy
         self._device = NullDevice(config)
-        self._prompt_len: dict[int, int] = {}
+        self._prompt_len: dict[str, int] = {}
+        self._prompt_len_of = self._prompt_len.__getitem__
         self._rows = self._prompt_lens = np.empty(0, np.int64)
         self._forwarded: Any = None
 
@@ -36,20 +40,20 @@ class ScriptedRunner:
         model_runner.forward = self.forward
         model_runner.sample = self.sample
 
-    def admit(self, request: int, prompt_len: int) -> None:
+    def admit(self, rid: str, prompt_len: int) -> None:
         """A request whose first token follows so many of its prompt."""
-        self._prompt_len[request] = prompt_len
+        self._prompt_len[rid] = prompt_len
 
     def begin(self, batch: Any) -> None:
         """The requests of the step that comes, in the order of its rows."""
-        requests = batch.reqs or ()
-        self._rows = np.fromiter(map(int, map(_NAME, requests)), np.int64, len(requests))
-        lens = map(self._prompt_len.__getitem__, self._rows.tolist())
-        self._prompt_lens = np.fromiter(lens, np.int64, len(requests))
+        rids = list(map(_RID, batch.reqs or ()))
+        self._rows = np.fromiter(map(int, map(_NUMBER, rids)), np.int64, len(rids))
+        lens = map(self._prompt_len_of, rids)
+        self._prompt_lens = np.fromiter(lens, np.int64, len(rids))
 
-    def forget(self, request: int) -> None:
+    def forget(self, rid: str) -> None:
         """A request that has ended."""
-        self._prompt_len.pop(request, None)
+        self._prompt_len.pop(rid, None)
 
     def forward(self, *_: Any, **__: Any) -> Any:
         """No logits, as the release's forward pass would hand them over."""

@@ -41,9 +41,9 @@ def bisect(ctx: click.Context, /, **_: Any) -> None:
 
     It counts about log2(N) + 2 of N commits, one trial each, and times nothing, so any machine
     will do. Only the engine's own package is taken from the commits; those that do not change it
-    are not measured. BAD is HEAD if left out. With --engine vllm-hostpath and without --repo both
-    may be releases of vLLM. Exit status: 0 found; 2 wrong usage; 3 nothing to find, or commits
-    that had to be measured cannot be.
+    are not measured. BAD is HEAD if left out. With --engine vllm-hostpath or sglang-hostpath and
+    without --repo both may be releases. Exit status: 0 found; 2 wrong usage; 3 nothing to find, or
+    commits that had to be measured cannot be.
     """
     how = telling(ctx)
     with CommandLine(quiet=how.quiet) as caller:

@@ -26,6 +26,8 @@ Examples:
       what made vLLM's host path dearer, with no GPU
   gcbench explain --engine vllm-hostpath --release 0.13.0.. --last-patches
       which function made a step dearer, and with which release it came
+  gcbench explain --engine sglang-hostpath --release 0.5.23 --against 0.5.12
+      the same of SGLang
   gcbench explain --workload churn --every 25
       over a whole run in which requests come and go
   gcbench explain --engine vllm-hostpath --repo ~/vllm --against v0.33.0

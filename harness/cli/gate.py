@@ -26,6 +26,8 @@ Examples:
       in CI, where HEAD is the pull request merged into its branch
   gcbench gate v0.11.2 v0.12.0 --repo ~/vllm --engine vllm-hostpath
       two commits of a vLLM checkout, with no GPU (make vllm first)
+  gcbench gate main --repo ~/sglang --engine sglang-hostpath --exact-only
+      the work tree of an SGLang checkout against main (make sglang first)
 """
 
 

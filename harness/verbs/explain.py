@@ -37,7 +37,7 @@ RankedBy = Literal[By, "collections"]
 class ExplainRequest(GridRequest, frozen=True, kw_only=True):
     """One cell, or one of several releases.
 
-    ``against``: a release of vLLM, or a commit. ``every``: 0 for eight steps at full batch, and
+    ``against``: a release, or a commit. ``every``: 0 for eight steps at full batch, and
     for those that a gate traces of two commits.
     """
 
@@ -61,7 +61,7 @@ class ExplainRequest(GridRequest, frozen=True, kw_only=True):
     against: Annotated[
         str,
         Flag(
-            "A release of vLLM; with --repo, and for an engine without releases, a commit.",
+            "A release of the engine's project; with --repo, or where it has none, a commit.",
             section="Options",
             is_main=True,
             metavar="VERSION",
@@ -89,7 +89,7 @@ class ExplainRequest(GridRequest, frozen=True, kw_only=True):
     last_patches: Annotated[
         bool,
         Flag(
-            "Of a range of vLLM's releases only the last of each minor version.",
+            "Of a range of releases only the last of each minor version.",
             section="Options",
             is_main=True,
         ),

@@ -2,8 +2,8 @@
 
 SCRIPT = """
 import json, sys
-from engines.sglang.stubs import StubCalledError, stand_in_for_gpu_packages
-stand_in_for_gpu_packages()
+from engines.sglang.stubs import GPU_PACKAGES, StubCalledError, stand_in_for
+stand_in_for(*GPU_PACKAGES)
 import flashinfer.comm as comm
 from sgl_kernel import gemm, Layer
 from vllm.model_executor.layers.activation import SiluAndMul

@@ -33,6 +33,7 @@ CELLS: list[dict[str, Any]] = [
     {"output_processing": "overlapped", "prefix_caching": "on"},
     {"max_num_batched_tokens": 64},
     {"output_processing": "overlapped", "num_gpu_blocks_override": 400},
+    {"setup": "served"},
 ]
 
 
@@ -49,8 +50,11 @@ def test_tokens_lengths_and_reasons_are_the_built_in_engines(tmp_path):
         for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
             assert getattr(result, name) == getattr(builtin, name), (name, axes)
         state = result.engine_state
-        assert state["output_processing"] == axes.get("output_processing", "inline")
-        assert state["enable_prefix_caching"] == (axes.get("prefix_caching") == "on")
+        is_served = axes == {"setup": "served"}  # by SGLang's own defaults
+        inline = "overlapped" if is_served else "inline"
+        assert state["output_processing"] == axes.get("output_processing", inline)
+        caches = is_served or axes.get("prefix_caching") == "on"
+        assert state["enable_prefix_caching"] == caches
         if "num_gpu_blocks_override" in axes:
             assert state["num_kv_tokens"] == 400
 
@@ -62,9 +66,13 @@ from engines.protocol import EngineConfig, SamplingParams
 from engines.registry import ENGINES
 engine_class = ENGINES.load("sglang-hostpath")
 config = EngineConfig(max_num_seqs=4, max_model_len=60, device="", device_profile="",
-                      representation="", output_processing=sys.argv[1])
+                      representation="", **json.loads(sys.argv[1]))
 engine = engine_class(engine_class.complete(config))
+engine.add_request(10, np.arange(1, 21, dtype=np.int32), SamplingParams(20))
+while engine.has_unfinished_requests():
+    engine.step()
 ended = []
+engine.add_request(10, np.arange(1, 21, dtype=np.int32), SamplingParams(20))
 for index in range(6):
     engine.add_request(index, np.arange(index + 1, index + 21, dtype=np.int32), SamplingParams(20))
 steps = 0
@@ -77,16 +85,16 @@ while engine.has_unfinished_requests():
         engine.abort_request(1)
         engine.abort_request(5)
         engine.abort_request(1)
-tokens = [len(engine.output_token_ids(index)) for index in (0, 2, 3, 4)]
+tokens = [len(engine.output_token_ids(index)) for index in (0, 2, 3, 4, 10)]
 print(json.dumps([sorted(ended), tokens]))
 """
 
 
 @pytest.mark.parametrize("release", ["0.4.6", SGLANG.PINNED])
-@pytest.mark.parametrize("output_processing", ["inline", "overlapped"])
-def test_nothing_is_heard_of_an_aborted_request(release, output_processing):
-    found = in_the_engines_process(ABORTS, release, output_processing)
-    assert found == [[0, 2, 3, 4], [20] * 4]
+@pytest.mark.parametrize("way", [{}, {"output_processing": "overlapped"}, {"setup": "served"}])
+def test_nothing_is_heard_of_an_aborted_request_or_of_one_twice(release, way):
+    found = in_the_engines_process(ABORTS, release, json.dumps(way))
+    assert found == [[0, 2, 3, 4, 10], [20] * 5]
 
 
 def in_the_engines_process(code: str, release: str, *arguments: str) -> Any:
@@ -184,6 +192,110 @@ def test_a_loop_planted_in_the_detokenizer_is_counted_with_it_alone(tmp_path, pl
     assert exact(planted)[0] == pytest.approx(exact(behind)[0] + 3, abs=1e-9)
 
 
+def test_served_does_more_than_the_detokenizer_alone_and_repeats_to_the_digit(tmp_path):
+    shipped = {"output_processing": "overlapped", "prefix_caching": "on"}
+    asked = [
+        even_cell(detokenizer="batch_decode", **shipped),
+        *[even_cell(setup="served")] * 2,
+        even_cell(setup="served", release=tampered(tmp_path)),
+    ]
+    behind, served, again, planted = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
+    assert exact(served) == exact(again)
+    assert exact(served)[0] > 1.3 * exact(behind)[0]
+    # Load, list, store: three bytecodes for each request and step.
+    assert exact(planted)[0] == pytest.approx(exact(served)[0] + 3, abs=1e-9)
+    assert "TokenizerManager" in served.engine_state["served_by"]
+
+
+def test_stages_are_told_apart_and_repeat_to_the_digit(tmp_path):
+    asked = [even_cell(setup="served", release=each) for each in ("0.4.6", "", "")]
+    old, new, again = run([trial(EVEN, tmp_path, each, "stage_bytecodes") for each in asked])
+    assert new.stages == again.stages
+    for each in (old, new):
+        assert each.stages is not None
+        costs = each.stages.per_row()
+        assert {stage for _, stage in costs} == {
+            *("add", "schedule", "prepare", "device", "update_from_output", "step"),
+            *("detokenize", "process_outputs", "deliver", "sse", "transport", "event loop"),
+        }
+        assert min(costs.values()) > 0
+
+
+def tampered(folder: Path) -> str:
+    """A tree with a list planted in the tokenizer manager, for each request and step."""
+    package = folder / "python" / "sglang"
+    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", package)
+    path = package / "srt" / "managers" / "tokenizer_manager.py"
+    text, line = path.read_text(), "            # Build meta_info and return value\n"
+    assert text.count(line) == 1
+    path.write_text(text.replace(line, f"            planted = [i]\n{line}"))
+    return str(folder)
+
+
+RETRACTED = """
+import json, sys
+import numpy as np
+from engines.protocol import EngineConfig, SamplingParams
+from engines.registry import ENGINES
+engine_class = ENGINES.load("sglang-hostpath")
+config = EngineConfig(max_num_seqs=16, max_model_len=220, device="", device_profile="",
+                      representation="", num_gpu_blocks_override=int(sys.argv[1]))
+engine = engine_class(engine_class.complete(config))
+from sglang.srt.managers.schedule_batch import ScheduleBatch
+retracted, own = [], ScheduleBatch.retract_decode
+
+def retract_decode(*args, **kwargs):
+    found = own(*args, **kwargs)
+    retracted.extend(found[0])
+    return found
+
+ScheduleBatch.retract_decode = retract_decode
+params = SamplingParams(200, stop_token_ids=(50_000,))  # else all that may come is set aside
+for index in range(24):
+    engine.add_request(index, np.arange(index + 1, index + 21, dtype=np.int32), params)
+while engine.has_unfinished_requests():
+    engine.step()
+tokens = [engine.output_token_ids(index).tolist() for index in range(24)]
+print(json.dumps([len(retracted), tokens]))
+"""
+
+
+def test_a_request_that_is_retracted_gets_the_tokens_that_it_would_have_got():
+    none, expected = in_the_engines_process(RETRACTED, SGLANG.PINNED, "0")
+    some, tokens = in_the_engines_process(RETRACTED, SGLANG.PINNED, "1500")
+    assert none == 0 < some
+    assert tokens == expected
+    assert {*map(len, tokens)} == {200}
+
+
+REFUSED = """
+import json
+import numpy as np
+from engines.protocol import EngineConfig, SamplingParams
+from engines.registry import ENGINES
+engine_class = ENGINES.load("sglang-hostpath")
+config = EngineConfig(max_num_seqs=3, max_model_len=60, device="", device_profile="",
+                      representation="", setup="served")
+engine = engine_class(engine_class.complete(config))
+try:
+    engine.add_request(1, np.arange(1, 80, dtype=np.int32), SamplingParams(20))
+except ValueError as error:
+    said = str(error)
+engine.add_request(2, np.arange(1, 20, dtype=np.int32), SamplingParams(20))
+while engine.has_unfinished_requests():
+    engine.step()
+print(json.dumps([said, len(engine.output_token_ids(2))]))
+"""
+
+
+def test_what_the_server_refuses_is_an_error_in_a_sentence_and_the_next_is_served():
+    said, num_tokens = in_the_engines_process(REFUSED, SGLANG.PINNED)
+    assert "SGLang refuses a request: " in said
+    assert "longer than the model's context length" in said
+    assert "\n" not in said
+    assert num_tokens == 20
+
+
 TEXTS = """
 import json, sys
 import numpy as np
@@ -194,7 +306,7 @@ from engines.vocabulary import SHIPPED_TOKENIZER
 tokenizer = Tokenizer.from_file(str(SHIPPED_TOKENIZER))
 engine_class = ENGINES.load("sglang-hostpath")
 config = EngineConfig(max_num_seqs=3, max_model_len=60, device="", device_profile="",
-                      representation="", detokenizer="batch_decode")
+                      representation="", **json.loads(sys.argv[1]))
 engine = engine_class(engine_class.complete(config))
 prompt = np.array(tokenizer.encode("The host path of an engine, in words").ids, np.int32)
 for _ in range(2):  # nobody takes the texts of the first five
@@ -208,8 +320,9 @@ print(json.dumps([said, [tokenizer.decode(each, skip_special_tokens=True) for ea
 """
 
 
-@pytest.mark.parametrize("release", ["0.4.6", SGLANG.PINNED])
-def test_a_text_is_that_of_the_tokens(release):
-    said, decoded = in_the_engines_process(TEXTS, release)
+@pytest.mark.parametrize("release", ["0.4.6", "0.5.3", SGLANG.PINNED])
+@pytest.mark.parametrize("way", [{"detokenizer": "batch_decode"}, {"setup": "served"}])
+def test_a_text_is_that_of_the_tokens(release, way):
+    said, decoded = in_the_engines_process(TEXTS, release, json.dumps(way))
     assert said == decoded
     assert len(set(said)) == 5
