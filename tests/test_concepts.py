@@ -17,15 +17,15 @@ LONG = 60
 
 CAPS = {
     "commands": 15,
-    "options": 351,
+    "options": 352,
     "schemas": 15,
-    "lines of the product": 86_420,
-    "lines of cli and report": 12_735,
-    "lines of tests": 72_700,
+    "lines of the product": 87_160,
+    "lines of cli and report": 12_750,
+    "lines of tests": 73_420,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 53_895,
+    "words of README and docs": 54_070,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
