@@ -382,10 +382,10 @@ def test_published_results_alone_make_a_site(tmp_path):
     assert built.problems == []
     overview = " ".join(Page(tmp_path / "site" / "index.html").text.split())
     assert "No commits have been measured" in overview
-    assert "16 experiments, and no nights yet" in overview
+    assert "17 experiments, and no nights yet" in overview
     growth = "vLLM 0.33.0 takes the host 61.9 % more time per step (95 %: +59.7 to +64.2 %)"
     assert growth in overview
-    assert "Best: flat_arrays · columnar · default, request throughput +74.9 %" in overview
+    assert "Best: flat_arrays · columnar · freeze, request throughput +80.0 %" in overview
     words = " ".join(Page(tmp_path / "site" / "releases.html").text.split())
     assert re.search(r"0\.11\.0 222 req/s baseline 252 req/s \+13\.6 % ▲", words)
     assert (

@@ -1,8 +1,10 @@
 """Churns processes below `gcbench probe` for hours and compares what it says with their own hooks.
 
+Beside it, storms of connections on both servers (storms.py).
+
 python tests/soak [--hours H] [--seed N] [--pause SECONDS]
 
-Status 1 where an image differs, which the last line names, or where the watcher grows.
+Status 1 where an image differs, which a line names, or where the watcher or a server grows.
 """
 
 import argparse
@@ -25,13 +27,12 @@ sys.path.insert(0, str(ROOT))
 
 from churn import may_make_namespaces  # noqa: E402
 from compared import Seen, compare, images_in  # noqa: E402
-from flat import FEWEST, MOST, Sample, lines_of  # noqa: E402
+from flat import FEWEST, MOST, Sample, lines_of, loop_seconds  # noqa: E402
 from truth import FOLDER_VARIABLE  # noqa: E402
 
 from harness.probed.read_log import LogReader  # noqa: E402
 
 MOST_DESCRIPTORS = 256
-LOOP_PASSES = 500_000
 MOST_SAMPLES, SECONDS_PER_SAMPLE = 240, 1.0
 SAYS_URL = re.compile(r"http://\S+/metrics")
 STARTS_WITHIN_SECONDS = 60.0
@@ -40,8 +41,14 @@ STARTS_WITHIN_SECONDS = 60.0
 def main() -> int:
     """Soak; 1 where it was not as it should be."""
     asked = _arguments()
-    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        return _soak(asked, Path(folder))
+    storms = [sys.executable, str(HERE / "storms.py"), str(asked.hours * 3600), str(asked.seed)]
+    with (
+        tempfile.TemporaryDirectory(prefix="soak-") as folder,
+        subprocess.Popen(storms, stdout=subprocess.PIPE, text=True) as beside,
+    ):
+        probe = _soak(asked, Path(folder))
+        print(beside.communicate()[0], end="")
+        return probe or beside.returncode
 
 
 def _arguments() -> argparse.Namespace:
@@ -119,21 +126,13 @@ def _samples(process: "subprocess.Popen[bytes]", url: str, seconds: float) -> li
                 text = answer.read().decode()
             now, cpu = time.monotonic(), _value(text, "cpu_seconds_total")
             if before:
-                rate = (cpu - before[1]) / (now - before[0]) / _loop_seconds()
+                rate = (cpu - before[1]) / (now - before[0]) / loop_seconds()
                 memory, files = _value(text, "resident_memory_bytes"), _value(text, "open_fds")
                 found.append(Sample(now, memory, files, rate))
             before = now, cpu
         with suppress(subprocess.TimeoutExpired):
             process.wait(every)
             return found
-
-
-def _loop_seconds() -> float:
-    """CPU seconds of a fixed loop: how fast the machine is just now, which others decide too."""
-    began = time.process_time()
-    for _ in range(LOOP_PASSES):
-        pass
-    return time.process_time() - began
 
 
 def _value(text: str, name: str) -> float:

@@ -1,5 +1,6 @@
 """Whether what the watcher takes stays where it is, by a line through its samples."""
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -7,6 +8,7 @@ import numpy as np
 
 WARM_UP = 0.25
 """The first part of a run, in which it fills what has a bound."""
+_LOOP_PASSES = 500_000
 FEWEST = 60
 """Samples after it from which a line says anything."""
 MOST = {"memory": 0.05, "descriptors": 0.25, "CPU": 0.3}
@@ -34,6 +36,14 @@ class Line(NamedTuple):
     def is_flat(self) -> bool:
         """Whether it rises no more than it may."""
         return self.rise <= MOST[self.what]
+
+
+def loop_seconds() -> float:
+    """CPU seconds of a fixed loop: how fast the machine is just now, which others decide too."""
+    began = time.process_time()
+    for _ in range(_LOOP_PASSES):
+        pass
+    return time.process_time() - began
 
 
 def lines_of(samples: Sequence[Sample]) -> list[Line]:
