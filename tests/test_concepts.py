@@ -25,7 +25,7 @@ CAPS = {
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 54_100,
+    "words of README and docs": 54_140,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
