@@ -125,12 +125,13 @@ class _Server(ThreadingHTTPServer):
 
     def _takes_place_of_the_silent(self) -> bool:
         """Whoever is waited for longest makes room."""
-        for request in list(self._silent)[:1]:
-            self.has_spoken(request)
-            with suppress(OSError):
-                request.shutdown(socket.SHUT_RDWR)
-            return self._room.acquire(timeout=_MAKES_ROOM_SECONDS)
-        return False
+        request = next(iter(list(self._silent)), None)  # a copy: threads take out their own
+        if request is None:
+            return False
+        self.has_spoken(request)
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
+        return self._room.acquire(timeout=_MAKES_ROOM_SECONDS)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """In a thread of its own, unless there are too many."""

@@ -141,7 +141,7 @@ def probe(
         wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
         code = status if status >= 0 else 128 - status
         try:
-            left = watch.finish()
+            left = watch.finish() if pid is None else watch.finish(0.0)
             if log:
                 log.has_read(watch.lost, is_end=True)
             if export and (not_sent := export.finish()):

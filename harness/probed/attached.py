@@ -128,18 +128,15 @@ class _Order:
         os.close(descriptor)
         self._path = Path(name)
         self.becomes(code)
+        why_not = "it sees other files, as in a container; run gcbench in there"
         try:
-            if not Path(f"/proc/{process.pid}/root{name}").exists():
-                raise ValueError("it sees other files, as in a container; run gcbench in there")
-            sys.remote_exec(process.pid, name)
+            if Path(f"/proc/{process.pid}/root{name}").exists():
+                sys.remote_exec(process.pid, name)
+                return
         except (OSError, RuntimeError) as error:
-            self._path.unlink()
-            raise ValueError(
-                f"it is no CPython {version} that lets itself be attached to: {error}"
-            ) from error
-        except ValueError:
-            self._path.unlink()
-            raise
+            why_not = f"it is no CPython {version} that lets itself be attached to: {error}"
+        self._path.unlink()
+        raise ValueError(why_not)
 
     @property
     def is_waiting(self) -> bool:

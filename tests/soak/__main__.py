@@ -27,13 +27,12 @@ sys.path.insert(0, str(ROOT))
 
 from churn import may_make_namespaces  # noqa: E402
 from compared import Seen, compare, images_in  # noqa: E402
-from flat import FEWEST, MOST, Sample, lines_of, loop_seconds  # noqa: E402
+from flat import Sample, Sampler, grown, seconds_between_samples  # noqa: E402
 from truth import FOLDER_VARIABLE  # noqa: E402
 
 from harness.probed.read_log import LogReader  # noqa: E402
 
 MOST_DESCRIPTORS = 256
-MOST_SAMPLES, SECONDS_PER_SAMPLE = 240, 1.0
 SAYS_URL = re.compile(r"http://\S+/metrics")
 STARTS_WITHIN_SECONDS = 60.0
 
@@ -117,22 +116,16 @@ def _url(said: Path, process: "subprocess.Popen[bytes]") -> str:
 
 def _samples(process: "subprocess.Popen[bytes]", url: str, seconds: float) -> list[Sample]:
     """Of the watcher, until it has ended."""
-    found: list[Sample] = []
-    before: tuple[float, float] | None = None
-    every = max(SECONDS_PER_SAMPLE, seconds / MOST_SAMPLES)
+    sampler = Sampler()
     while True:
         with suppress(OSError):
             with urllib.request.urlopen(url, timeout=30) as answer:
                 text = answer.read().decode()
-            now, cpu = time.monotonic(), _value(text, "cpu_seconds_total")
-            if before:
-                rate = (cpu - before[1]) / (now - before[0]) / loop_seconds()
-                memory, files = _value(text, "resident_memory_bytes"), _value(text, "open_fds")
-                found.append(Sample(now, memory, files, rate))
-            before = now, cpu
+            names = "resident_memory_bytes", "open_fds", "cpu_seconds_total"
+            sampler.take(*(_value(text, name) for name in names))
         with suppress(subprocess.TimeoutExpired):
-            process.wait(every)
-            return found
+            process.wait(seconds_between_samples(seconds))
+            return sampler.samples
 
 
 def _value(text: str, name: str) -> float:
@@ -141,15 +134,8 @@ def _value(text: str, name: str) -> float:
 
 
 def _verdict(difference: str, samples: list[Sample]) -> int:
-    lines = lines_of(samples)
-    for line in lines:
-        limit = f"limit {MOST[line.what]:+.0%}"
-        print(f"{line.what}: mean {line.mean:,.3f}, rises by {line.rise:+.1%} of it ({limit})")
-    if not lines:
-        print(f"fewer than {FEWEST} samples: whether it grows is not known")
-    grows = [line.what for line in lines if not line.is_flat]
-    if grows:
-        print(f"The watcher grows: {', '.join(grows)}.")
+    if grows := grown(samples):
+        print(f"The watcher grows: {grows}.")
     print(difference or "Every image that both saw has the same collections.")
     return int(bool(difference or grows))
 

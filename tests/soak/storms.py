@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
-from flat import FEWEST, MOST, Sample, lines_of, loop_seconds
+from flat import Sampler, grown, seconds_between_samples
 
 ROOT = Path(__file__).parents[2]
 ANSWERS_WITHIN_SECONDS, READY_WITHIN_SECONDS = 30.0, 120.0
 HOLDS_SECONDS = 0.2
-MOST_SAMPLES, SECONDS_PER_SAMPLE = 240, 1.0
 RESET = struct.pack("ii", 1, 0)
 
 
@@ -101,46 +100,37 @@ def storm(server: Server, draw: random.Random) -> None:
         time.sleep(HOLDS_SECONDS)
 
 
-def sampled(server: Server, before: tuple[float, float] | None) -> tuple[Sample, tuple]:
-    """It and all that it has started."""
+def look_at(server: Server, sampler: Sampler) -> None:
+    """Sample it and all that it has started."""
     memory = descriptors = cpu = 0.0
     root = psutil.Process(server.process.pid)
     for each in [root, *root.children(recursive=True)]:
         memory += each.memory_info().rss
         descriptors += each.num_fds()
         cpu += sum(each.cpu_times()[:2])
-    now = time.monotonic()
-    rate = (cpu - before[1]) / (now - before[0]) / loop_seconds() if before else 0.0
-    return Sample(now, memory, descriptors, rate), (now, cpu)
+    sampler.take(memory, descriptors, cpu)
 
 
 def soak(server: Server, draw: random.Random, seconds: float) -> str:
     """Why it did not hold, or ""."""
-    samples: list[Sample] = []
-    before, storms, until, sample_at = None, 0, time.monotonic() + seconds, 0.0
+    sampler = Sampler()
+    storms, until, sample_at = 0, time.monotonic() + seconds, 0.0
     while (now := time.monotonic()) < until:
         if now >= sample_at:  # between storms, when it holds nobody's
             time.sleep(HOLDS_SECONDS)
-            sample, before = sampled(server, before)
-            samples.append(sample)
-            sample_at = now + max(SECONDS_PER_SAMPLE, seconds / MOST_SAMPLES)
+            look_at(server, sampler)
+            sample_at = now + seconds_between_samples(seconds)
         storm(server, draw)
         storms += 1
         if why := refusal(server, asked := draw.choice(server.asks)):
             return f"after storm {storms} {asked!r} was answered by {why}"
     server.process.send_signal(signal.SIGTERM)
     status = server.process.wait(ANSWERS_WITHIN_SECONDS)
-    lines = lines_of(samples[1:])
     print(f"{storms:12,}  storms on {server.name}", flush=True)
-    for line in lines:
-        limit = f"limit {MOST[line.what]:+.0%}"
-        print(f"{line.what}: mean {line.mean:,.3f}, rises by {line.rise:+.1%} of it ({limit})")
-    if not lines:
-        print(f"fewer than {FEWEST} samples: whether it grows is not known")
-    grows = [line.what for line in lines if not line.is_flat]
+    grows = grown(sampler.samples)
     if status:
         return f"it ended with {status}"
-    return f"it grows: {', '.join(grows)}" if grows else ""
+    return f"it grows: {grows}" if grows else ""
 
 
 def main() -> int:
