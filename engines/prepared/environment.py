@@ -15,6 +15,8 @@ from engines.prepared.packages import uv_install
 from engines.prepared.project import Project
 
 _CODE_ROOT = Path(__file__).parents[2]
+# As pip says it: then which package from where, and the hashes.
+_HASH_MISMATCH = r"DO NOT MATCH THE HASHES.*\n(\S+) from (\S+?)(?:#\S+)? "
 
 
 def base_folder(project: Project) -> Path:
@@ -46,7 +48,9 @@ def make_base(project: Project, say: Callable[[str], None]) -> Path:
             # virtual environment holds its own path.
             shutil.rmtree(folder, ignore_errors=True)
             try:
-                project.install(_Environment(project, folder, output, lock))
+                environment = _Environment(project, folder, output, lock)
+                environment.install_lock()
+                project.install(environment)
                 (folder / ".complete").touch()
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -66,9 +70,18 @@ class _Environment:
         self._run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
         self._run([self._python, "-I", "-m", "ensurepip"])
 
+    def install_lock(self) -> None:
+        """What ran together, by hash, where this Python has a lock; what it lacks comes later.
+
+        Each of a lock's lines has hashes, so both check them; told to, uv would refuse pip's
+        constraints, which have none.
+        """
+        lock = self._project.lock
+        if lock.exists():
+            self.install("--no-deps", "--requirement", str(lock))
+
     def install(self, *words: str) -> None:
         """By pip where there is no uv, or it fails."""
-        words = (*self._locked(), *words)
         if found := uv_install(self._python):
             command, env = found
             if self._status([*command, *words], env) == 0:
@@ -88,12 +101,6 @@ class _Environment:
             raise ReleaseError(f"what {self._project.base} requires cannot be read: {why}")
         return done.stdout.split()
 
-    def _locked(self) -> list[str]:
-        """pip's words for the versions that ran together, where this Python has any."""
-        name = f"{self._project.pinned}-py{sys.version_info.major}.{sys.version_info.minor}.txt"
-        path = _CODE_ROOT / "engines" / self._project.package / "locked" / name
-        return ["--constraint", str(path)] if path.exists() else []
-
     def _status(self, command: list[str], env: dict[str, str] | None = None) -> int:
         # The lock goes with it: where this process is killed, the next one waits for pip to end.
         done = subprocess.run(
@@ -112,6 +119,11 @@ class _Environment:
             return
         said = Path(self._log.name).read_text(errors="replace").splitlines()
         lines = [line.strip() for line in said]
+        if found := re.search(_HASH_MISMATCH, "\n".join(lines)):
+            raise ReleaseError(
+                f"{found[1]} from {found[2]} does not have a hash that {self._project.lock} lists; "
+                "set PIP_INDEX_URL to another index, or correct the lock"
+            )
         errors = [line for line in lines if line.startswith("ERROR: ")] or [*filter(None, lines)]
         # The line before says of which package.
         errors = [line for line in errors if "ResolutionImpossible" not in line] or errors

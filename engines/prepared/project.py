@@ -1,5 +1,6 @@
 """What there is to know of a project whose releases are prepared."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ class Installer(Protocol):
     """Puts packages into an environment that is being made. Raises ReleaseError."""
 
     def install(self, *words: str) -> None:
-        """By pip's words, at the versions that are locked for this Python."""
+        """By pip's words."""
         ...
 
     def uninstall(self, *packages: str) -> None:
@@ -30,9 +31,10 @@ class Project:
 
     ``source``: the package's path in a checkout. ``pinned``: the release whose dependencies all
     others run over; ``oldest``, and ``why_oldest``; ``first``: where ``all`` begins. ``make``: the
-    target of the Makefile that prepares it. ``install``: fills the environment, which takes
-    ``size``. ``imports``: statements that import the host path; ``variables``: set meanwhile.
-    ``suffixes``: of the files that it reads on the way.
+    target of the Makefile that prepares it. ``locks``: their folder. ``install``: fills the
+    environment, which takes ``size``, with what no lock brings. ``imports``: statements that
+    import the host path; ``variables``: set meanwhile. ``suffixes``: of the files that it reads on
+    the way.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Project:
     why_oldest: str
     first: str
     size: str
+    locks: Path
     install: Callable[[Installer], None]
     imports: str
     variables: Mapping[str, str]
@@ -52,6 +55,11 @@ class Project:
     def base(self) -> str:
         """What its environment is called: by the release whose dependencies it holds."""
         return f"{self.name} {self.pinned}"
+
+    @property
+    def lock(self) -> Path:
+        """What ran together on this Python, a file of pip's requirements; it may not exist."""
+        return self.locks / f"{self.pinned}-py{sys.version_info.major}.{sys.version_info.minor}.txt"
 
     @property
     def folder(self) -> Path:

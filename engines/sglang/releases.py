@@ -1,5 +1,7 @@
 """SGLang's releases: what its one environment holds, and how its host path is imported."""
 
+from pathlib import Path
+
 from engines.prepared.project import Installer, Project
 from engines.prepared.releases import PreparedReleases
 
@@ -66,6 +68,7 @@ SGLANG = PreparedReleases(
         why_oldest="none before " + _OLDEST + " was tried",
         first=_OLDEST,
         size="2.1 GB",
+        locks=Path(__file__).with_name("locked"),
         install=_install,
         imports="from engines.sglang.shims import import_host_path; import_host_path()",
         variables={},

@@ -1,5 +1,7 @@
 """vLLM's releases: what its one environment holds, and how its host path is imported."""
 
+from pathlib import Path
+
 from engines.prepared.project import Installer, Project
 from engines.prepared.releases import PreparedReleases
 
@@ -43,6 +45,7 @@ VLLM = PreparedReleases(
         why_oldest=("AsyncModelRunnerOutput, which the worker here fills, came with " + _OLDEST),
         first="0.10.0",  # the first minor version of which some release runs
         size="3.4 GB",
+        locks=Path(__file__).with_name("locked"),
         install=_install,
         imports=(
             "import vllm.v1.engine.llm_engine, vllm.engine.arg_utils, vllm.v1.worker.worker_base"

@@ -1,5 +1,6 @@
-"""What of a project's own is not vLLM's: where its package lies, and which files it reads."""
+"""What of a project's own is not vLLM's: where its package lies, what it reads, its locks."""
 
+import re
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -9,6 +10,7 @@ from engines.prepared.cache import ReleaseError
 from engines.prepared.unpack import unpack_archive
 from engines.sglang.host_path import SglangHostPath
 from engines.sglang.releases import SGLANG
+from engines.vllm.releases import VLLM
 from harness.verbs.release_sources import engine_named
 
 
@@ -61,3 +63,21 @@ def test_kernels_that_are_looked_for_are_kept_and_extensions_are_not(tmp_path):
     unpack_archive(SGLANG.project, archive, "0.5.23", tmp_path / "layer")
     kept = {p.relative_to(tmp_path / "layer").as_posix() for p in tmp_path.rglob("layer/**/*.*")}
     assert kept == {"sglang/__init__.py", "sglang/kernels/csrc/a.cuh"}
+
+
+@pytest.mark.parametrize(
+    ("releases", "pythons"), [(SGLANG, ["3.11", "3.12"]), (VLLM, ["3.11"])], ids=["sglang", "vllm"]
+)
+def test_a_lock_names_each_package_once_with_hashes(releases, pythons):
+    locks = sorted(releases.project.locks.iterdir())
+    assert [each.name for each in locks] == [
+        f"{releases.PINNED}-py{python}.txt" for python in pythons
+    ]
+    for lock in locks:
+        text = lock.read_text().replace("\\\n", "")
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        for line in lines:
+            assert re.fullmatch(r"[\w-]+==[\w.]+( +--hash=sha256:[0-9a-f]{64})+", line)
+        names = [line.partition("==")[0] for line in lines]
+        assert len(set(names)) == len(names)
+        assert {"torch", "triton", "rapidfuzz"} <= set(names)
