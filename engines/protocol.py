@@ -457,9 +457,6 @@ class StageCost(NamedTuple):
 class StageMeter(Protocol):
     """Counts what functions take, by the stage that each is."""
 
-    every: int
-    """Of so many requests' streams one is to be counted."""
-
     def run(self, stage: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call it and count it as that stage's."""
         ...

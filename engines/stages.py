@@ -8,7 +8,6 @@ import inspect
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from engines.protocol import StageCost, StageMeter
@@ -44,8 +43,6 @@ class ProcessStages:
         self._table = table
         # No `Counter`, whose way to answer 0 is Python's and would be counted.
         self._calls: defaultdict[str, int] = defaultdict(int)
-        self._streams: defaultdict[str, int] = defaultdict(int)
-        self._metered: defaultdict[str, int] = defaultdict(int)
         self._replaced: list[tuple[Any, str, Any]] = []
         for functions, wrap in (
             (table.calls, self._call),
@@ -87,17 +84,14 @@ class ProcessStages:
         return call
 
     def _stream(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        meter, calls, metered, streams = self._meter, self._calls, self._metered, self._streams
-        every = meter.every
+        meter, calls = self._meter, self._calls
 
-        async def counted(stream: Any, is_metered: bool) -> AsyncIterator[Any]:
+        async def counted(stream: Any) -> AsyncIterator[Any]:
             try:
                 while True:
                     calls[stage] += 1
-                    metered[stage] += is_metered
-                    item = stream.__anext__()
                     try:
-                        item = await (_Resumed(meter, stage, item) if is_metered else item)
+                        item = await _Resumed(meter, stage, stream.__anext__())
                     except StopAsyncIteration:
                         return
                     yield item
@@ -105,9 +99,7 @@ class ProcessStages:
                 await stream.aclose()
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            stream = function(*args, **kwargs)
-            streams[stage] += 1
-            return counted(stream, streams[stage] % every == 1 % every)
+            return counted(function(*args, **kwargs))
 
         return call
 
@@ -118,11 +110,6 @@ class ProcessStages:
         calls, coroutines, streams, own_files, inner = self._table
         stages = {each.name: each.stage for each in (*calls, *coroutines, *streams)} | {**inner}
         totals = self._meter.totals(stages, (*own_files, __file__))
-        for stage, metered in filter(itemgetter(1), self._metered.items()):
-            uncounted = round(totals[stage] * (self._calls[stage] / metered - 1))
-            totals[stage] += uncounted
-            if EVENT_LOOP in totals:
-                totals[EVENT_LOOP] -= uncounted
         return [
             StageCost(role, stage, self._calls[stage] or 1, amount)
             for stage, amount in totals.items()

@@ -26,8 +26,6 @@ class _Thread(threading.local):
 class CpuTime:
     """CPU time of the thread that a stage runs in, in ns, less what reading it takes."""
 
-    every = 16
-
     def __init__(self) -> None:
         self._thread = _Thread()
         self._totals: Counter[str] = Counter()
@@ -72,8 +70,6 @@ class _Counting(threading.local):
 
 class Bytecodes:
     """Bytecodes of a stage, without those of stages that it calls."""
-
-    every = 1
 
     def __init__(self) -> None:
         self._counters: list[OpcodeCounter] = []

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -125,3 +126,27 @@ def test_what_interrupts_a_stream_reaches_it(process):
 def test_nothing_is_counted_where_nobody_has_begun(process):
     Scheduler().schedule(3)
     assert stages.end(process) == []
+
+
+class Ticks(Bytecodes):
+    """Counts one for each part of a stage that it is to run."""
+
+    def __init__(self):
+        self.parts = Counter()
+
+    def run(self, stage, function, *args, **kwargs):
+        self.parts[stage] += 1
+        return function(*args, **kwargs)
+
+    def totals(self, *_):
+        return dict(self.parts)
+
+
+def test_each_stream_is_metered_and_nothing_made_of_some(process):
+    async def many():
+        return await asyncio.gather(*(read(AsyncLLM().generate()) for _ in range(20)))
+
+    stages.begin(process, Ticks)
+    asyncio.run(many())
+    # Each of three items is asked for and resumed once, the first twice; the end is asked for.
+    assert counted(process)["deliver"] == (80, 20 * 8)
