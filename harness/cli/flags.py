@@ -131,7 +131,7 @@ def _of_field(field: Field) -> Callable[[Command], Command]:
 def given(ctx: click.Context, kind: type[VerbRequest]) -> dict[str, Any]:
     """What the command line or its files say that a record takes, by name, and all ``--axis``.
 
-    Raises ValueError where that is no NAME=VALUE, or says what is said already.
+    Raises ValueError where that is no NAME=VALUE, or what it says is said or decided already.
     """
     own = {*kind.__struct_fields__, *(AXES.keys() - kind.decided.keys())}
     found = {
@@ -150,7 +150,14 @@ def given(ctx: click.Context, kind: type[VerbRequest]) -> dict[str, Any]:
         if name in found or (len(values) > 1 and name in AXES):
             raise ValueError(f"--axis {name}: given twice; leave one out")
         found[name] = values if len(values) > 1 else values[0]
-    return settings(ctx) | found
+    found = settings(ctx) | found
+    for axis in filter(None, map(AXES.get, found)):
+        others = [name for name in axis.overrules if name in found]
+        listed = found[axis.name]
+        listed = listed if isinstance(listed, list) else str(listed).split(",")
+        if others and axis.default not in listed:
+            raise ValueError(f"{AXES[others[0]].flag}: {axis.said(*listed)} decides; leave it out")
+    return found
 
 
 def asked(kind: type[_Asked], ctx: click.Context, **more: Any) -> _Asked:

@@ -617,3 +617,28 @@ def test_a_real_comparison_from_end_to_end(tmp_path):
     (comparison,) = result["comparisons"]
     assert {"metric", "baseline", "candidate", "ratio", "ci95", "verdict"} <= comparison.keys()
     assert (comparison["metric"], comparison["baseline"]) == ("host_time_per_step", "default")
+
+
+@pytest.mark.parametrize(
+    ("setup", "flags", "says"),
+    [
+        (
+            "served",
+            ["--axis", "prefix-caching=off"],
+            "--axis prefix-caching: --axis setup=served decides",
+        ),
+        (
+            "served",
+            ["--output-processing", "inline"],
+            "--output-processing: --axis setup=served decides",
+        ),
+        ("lean,served", ["--axis", "prefix-caching=off"], "a token each here"),
+        ("served", [], "a token each here"),
+    ],
+)
+def test_what_another_axis_decides_in_each_cell_is_refused(setup, flags, says, tmp_path, capsys):
+    """What else is asked for, too few blocks, is refused after it."""
+    flags = [*flags, "--axis", f"setup={setup}", "--axis", "num-gpu-blocks-override=1"]
+    flags += ["--engine", "sglang-hostpath", "--output", str(tmp_path)]
+    assert main(["compare", *flags]) == 2
+    assert says in capsys.readouterr().err
