@@ -21,11 +21,11 @@ CAPS = {
     "schemas": 15,
     "lines of the product": 87_160,
     "lines of cli and report": 12_750,
-    "lines of tests": 73_560,
+    "lines of tests": 73_650,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 54_140,
+    "words of README and docs": 54_256,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
