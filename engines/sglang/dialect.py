@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from engines.prepared.features import ANY_TEXT, NEVER_STOPS, Features, read_features
 from engines.protocol import EngineConfig, SamplingParams
 from engines.sglang.loop import pausing
 
@@ -17,8 +18,15 @@ LOOPS = {"inline": "event_loop_normal", "overlapped": "event_loop_overlap"}
 VOCAB_SIZE = 50_257
 """GPT-2's, as that of the other engines without a model."""
 
+_FEATURES = ("stop", "grammar")
+
 MARGIN = 8
 """Tokens that a step under way may write past a request's last."""
+
+
+def features_asked(config: EngineConfig) -> Features:
+    """What every request asks for. Raises ValueError for what is not known."""
+    return read_features(config, _FEATURES)
 
 
 def pool_tokens(config: EngineConfig) -> int:
@@ -65,7 +73,7 @@ def server_args(config: EngineConfig, model: Path, tokenizer: Path | None) -> An
         "device": "cpu",
         "attention_backend": "torch_native",
         "sampling_backend": "pytorch",
-        "grammar_backend": "none",
+        "grammar_backend": "xgrammar" if features_asked(config).has_grammar else "none",
         "disable_cuda_graph": True,
         "skip_tokenizer_init": tokenizer is None,
         "tokenizer_path": str(tokenizer or model),
@@ -183,8 +191,9 @@ class _Sender:
         self.send_pyobj = give
 
 
-def sampling(params: SamplingParams, eos_token_id: int) -> dict[str, Any]:
-    """How a request is sampled, in SGLang's words; ``eos_token_id`` -1 for none."""
+def sampling(params: SamplingParams, config: EngineConfig) -> dict[str, Any]:
+    """How a request is sampled, in SGLang's words."""
+    features, eos_token_id = features_asked(config), config.eos_token_id  # -1 for none
     stops = list(params.stop_token_ids)
     if not params.ignore_eos and eos_token_id >= 0:
         stops.append(eos_token_id)
@@ -193,6 +202,8 @@ def sampling(params: SamplingParams, eos_token_id: int) -> dict[str, Any]:
         "temperature": 0.0,
         "ignore_eos": not stops,  # SGLang then heeds no stop token at all
         "stop_token_ids": stops or None,
+        "stop": [NEVER_STOPS] if features.has_stop else None,
+        "regex": ANY_TEXT if features.has_grammar else None,
     }
 
 
@@ -208,13 +219,13 @@ def next_rid(request: int, last: str | None) -> str:
     return f"{request:0{NUMBER_DIGITS}}{times:06}"
 
 
-def request(rid: str, prompt: list[int], sampling: Mapping[str, Any]) -> Any:
-    """As the tokenizer's process sends it."""
+def request(rid: str, prompt: list[int], sampling: Mapping[str, Any], tokenizer: Any) -> Any:
+    """As the tokenizer's process sends it; ``tokenizer``: None where there is no text."""
     from sglang.srt.managers.io_struct import TokenizedGenerateReqInput
     from sglang.srt.sampling.sampling_params import SamplingParams as TheirParams
 
     theirs = TheirParams(**sampling)
-    theirs.normalize(None)
+    theirs.normalize(tokenizer)
     annotation = TokenizedGenerateReqInput.__annotations__["input_ids"]
     asked = {
         "rid": rid,

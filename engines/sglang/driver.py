@@ -49,6 +49,8 @@ class Driver(Adapter):
             self.reader, self.server = self._around(args, ports)
             dialect.publish(args, "scheduler")
             self.scheduler = dialect.scheduler(args, ports)
+            if dialect.features_asked(config).has_grammar:
+                self._take_grammars()
         except BaseException:
             self.shutdown()
             raise
@@ -66,6 +68,8 @@ class Driver(Adapter):
         self._pass_on = script_clock("sglang", "time", "monotonic", "perf_counter")
         if self.server is None:
             dialect.receive_by(self.scheduler, self._take)
+            if self.reader is not None:  # at the tokenizer manager's socket, in its place
+                dialect.send_by(self.scheduler, "tokenizer", lambda _: _ignore)
         else:
             dialect.receive_from(self.scheduler, self.server.receiving)
             dialect.send_by(self.scheduler, "tokenizer", self.server.told)
@@ -86,6 +90,16 @@ class Driver(Adapter):
             return None, None
         self._dialect.publish(args, "detokenizer")
         return Reader(args, ports), None
+
+    def _take_grammars(self) -> None:
+        from engines.sglang.grammar import do_at_once
+
+        if hasattr(self.scheduler.tp_worker, "forward_thread"):
+            raise ValueError(
+                "--axis features=grammar: up to 0.5.3 an overlapped step waits for another "
+                "thread to fill its mask, and here is none; use --output-processing inline"
+            )
+        do_at_once(self.scheduler)
 
     def _take(self) -> list[Any]:
         received, self._received = self._received, []
@@ -118,10 +132,11 @@ class Driver(Adapter):
             self.take_text(request)  # of an earlier run, whose texts nobody took
         rid = self._rids[request] = self._dialect.next_rid(request, self._rids.get(request))
         prompt = prompt_token_ids.tolist()
-        sampling = self._dialect.sampling(params, self.config.eos_token_id)
+        sampling = self._dialect.sampling(params, self.config)
         self._runner.admit(rid, len(prompt))
         if self.server is None:
-            self._received.append(self._dialect.request(rid, prompt, sampling))
+            tokenizer = self.scheduler.tokenizer
+            self._received.append(self._dialect.request(rid, prompt, sampling, tokenizer))
         else:
             self.server.add(rid, prompt, sampling)
         self._requests[rid] = request
@@ -192,6 +207,10 @@ class Driver(Adapter):
         if self.server is not None:
             self.server.shutdown()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _ignore(*_: Any) -> None:
+    """What a request is told that ended before it ran: who aborted it knows."""
 
 
 def _drop_ended(made: NewTokens) -> None:

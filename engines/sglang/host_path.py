@@ -18,7 +18,7 @@ from engines.protocol import (
     Traits,
 )
 from engines.sglang.detokenizer import DETOKENIZER
-from engines.sglang.dialect import LOOPS, MARGIN, pool_tokens
+from engines.sglang.dialect import LOOPS, MARGIN, features_asked, pool_tokens
 from engines.sglang.driver import Driver
 from engines.sglang.read_back import scheduler_state
 from engines.sglang.releases import SGLANG
@@ -30,6 +30,8 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"max_num_batched_tokens": 64},
     {"num_gpu_blocks_override": 1024},
     {"detokenizer": DETOKENIZER},
+    {"features": "stop"},
+    {"features": "grammar"},
     {"setup": "served"},
 )
 _DETOKENIZERS = ("none", DETOKENIZER)
@@ -48,6 +50,7 @@ class SglangHostPath(AdaptedEngine):
     axes = frozenset(
         {
             "detokenizer",
+            "features",
             "max_num_batched_tokens",
             "num_gpu_blocks_override",
             "output_processing",
@@ -66,8 +69,10 @@ class SglangHostPath(AdaptedEngine):
     shapes = (("", "per_request"),)
 
     def __init__(self, config: EngineConfig) -> None:
-        if config.setup == "served":
+        if _has_text(config):
             config = replace(config, detokenizer=DETOKENIZER)
+        if features_asked(config).has_grammar:
+            self.is_scripted = False  # tokens that no grammar takes are others
         self._driver = Driver(config)
         super().__init__(self._driver, config)
         self._config = config
@@ -92,6 +97,7 @@ class SglangHostPath(AdaptedEngine):
                 f"--representation {config.representation}: SGLang's tokens are a tensor, and it "
                 "makes lists of it; leave it out"
             )
+        features_asked(config)
         SCHEDULING_POLICIES.check(config.scheduling_policy)
         if config.max_num_seqs < 1:
             raise ValueError(f"batch size {config.max_num_seqs}: must be at least 1")
@@ -122,7 +128,7 @@ class SglangHostPath(AdaptedEngine):
             is_exact=True,
             is_alone=False,
             can_pause=True,
-            outlives_fork=config.detokenizer == "none" and config.setup == "lean",
+            outlives_fork=not _has_text(config),
             trace_every=16,
             ways=_WAYS,
         )
@@ -161,3 +167,12 @@ class SglangHostPath(AdaptedEngine):
     def read_back(self) -> EngineState:
         """What the scheduler and its parts turned out to be."""
         return scheduler_state(self._config, self._driver)
+
+
+def _has_text(config: EngineConfig) -> bool:
+    """Whether there is a detokenizer, asked for or needed for what was asked for."""
+    return (
+        config.detokenizer != "none"
+        or config.setup == "served"
+        or features_asked(config).needs_text
+    )

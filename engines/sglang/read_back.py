@@ -4,8 +4,9 @@ from typing import Any
 
 from engines.protocol import EngineConfig, EngineState, Setting
 from engines.sglang.detokenizer import DETOKENIZER
-from engines.sglang.dialect import pool_tokens, runner_of
+from engines.sglang.dialect import features_asked, pool_tokens, runner_of
 from engines.sglang.driver import Driver
+from engines.sglang.grammar import backend_of
 
 
 def scheduler_state(config: EngineConfig, driver: Driver) -> EngineState:
@@ -31,6 +32,8 @@ def scheduler_state(config: EngineConfig, driver: Driver) -> EngineState:
         "kv_allocator": _class_name(runner.token_to_kv_pool_allocator),
         "tokenizer": "none" if scheduler.tokenizer is None else _class_name(scheduler.tokenizer),
     }
+    grammars = backend_of(scheduler)
+    found["grammar_backend"] = "none" if grammars is None else _class_name(grammars)
     found["detokenizer"] = "none" if reader is None else DETOKENIZER
     if reader is not None:
         found["detokenizer_manager"] = reader.detokenizer.class_name
@@ -47,6 +50,8 @@ def scheduler_state(config: EngineConfig, driver: Driver) -> EngineState:
     if config.setup == "lean":
         asked["output_processing"] = config.output_processing
         asked["enable_prefix_caching"] = config.enable_prefix_caching
+    if not features_asked(config).has_grammar:
+        asked["grammar_backend"] = "none"
     if reader is None:
         asked["tokenizer"] = "none"
     return EngineState(found, asked)

@@ -9,8 +9,9 @@ import numpy as np
 
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.null import NullDevice
+from engines.prepared.features import fitting_tokens
 from engines.protocol import EngineConfig
-from engines.sglang.dialect import NUMBER_DIGITS
+from engines.sglang.dialect import NUMBER_DIGITS, features_asked
 
 _RID = attrgetter("rid")
 _NUMBER = itemgetter(slice(NUMBER_DIGITS))
@@ -33,10 +34,15 @@ class ScriptedRunner:
         self._prompt_len_of = self._prompt_len.__getitem__
         self._rows = self._prompt_lens = np.empty(0, np.int64)
         self._forwarded: Any = None
+        has_grammar = features_asked(config).has_grammar
+        self._fitting = fitting_tokens(config.tokenizer) if has_grammar else None
+        self._fill_mask: Callable[[Any, Any], Any] | None = None
 
     def take_over(self, model_runner: Any) -> None:
         """Have a release's runner answer with ours."""
         self._forwarded = _forwarded(model_runner)
+        if self._fitting is not None:
+            self._fill_mask = model_runner._preprocess_logits
         model_runner.forward = self.forward
         model_runner.sample = self.sample
 
@@ -59,13 +65,18 @@ class ScriptedRunner:
         """No logits, as the release's forward pass would hand them over."""
         return self._forwarded
 
-    def sample(self, _: Any, batch: Any, *__: Any, **___: Any) -> Any:
+    def sample(self, logits: Any, batch: Any, *_: Any, **__: Any) -> Any:
         """A step's tokens, int64 ``[num_rows]``; in a chunk of a prompt they are nobody's."""
+        if self._fill_mask is not None:
+            self._fill_mask(logits, batch.sampling_info)
         context = batch.seq_lens.numpy()
         position = np.maximum(context - self._prompt_lens, 0)
         rows = self._rows
         scheduled = DeviceBatch(rows, position, np.ones(len(rows), np.int32), context, None, None)
-        return self._tensor(self._device.launch(scheduled).tokens[:, 0].astype(np.int64))
+        tokens = self._device.launch(scheduled).tokens[:, 0]
+        if self._fitting is not None:
+            tokens = self._fitting[tokens]
+        return self._tensor(tokens.astype(np.int64))
 
 
 def _forwarded(model_runner: Any) -> Any:

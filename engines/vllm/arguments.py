@@ -6,7 +6,7 @@ from typing import Any
 from engines.builtin.logprobs import parse_logprobs
 from engines.builtin.registries import OUTPUT_PROCESSING, SCHEDULING_POLICIES, WORKERS
 from engines.protocol import ContradictionError, EngineConfig
-from engines.vllm.features import features_of
+from engines.vllm.features import engine_arguments, features_of
 from engines.vllm.model_folder import model_folder
 
 _ASYNC_SCHEDULER = "vllm.v1.core.sched.async_scheduler.AsyncScheduler"
@@ -142,7 +142,7 @@ def common_arguments(
         "tensor_parallel_size": config.tensor_parallel_size,
         "distributed_executor_backend": "mp" if config.worker == "process" else "uni",
         **scheduling(config, engine_args_class),
-        **features_of(config).engine_arguments(),
+        **engine_arguments(features_of(config)),
     }
 
 

@@ -30,7 +30,7 @@ from engines.vllm.arguments import has_messages, may_be_async, set_up
 from engines.vllm.async_front_end import AsyncFrontEnd
 from engines.vllm.control import Control
 from engines.vllm.device_log import DeviceLog
-from engines.vllm.features import features_of
+from engines.vllm.features import features_of, sampling_fields
 from engines.vllm.gate import Gate
 from engines.vllm.host_process import HERE
 from engines.vllm.launch import launch_vllm
@@ -291,7 +291,7 @@ class VllmEngine:
             "ignore_eos": params.ignore_eos,
             "logprobs": self._num_logprobs,
             **self._text_params(params),
-            **self._features.sampling(),
+            **sampling_fields(self._features),
         }
         is_served = isinstance(self._engine, ServedFrontEnd)
         theirs = asked if is_served else self._own_params(asked)

@@ -8,8 +8,9 @@ import numpy as np
 from engines.builtin.device import DeviceBatch, StepHandle
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
 from engines.builtin.representations import Representation, count_tokens
+from engines.prepared.features import fitting_tokens
 from engines.protocol import EngineConfig, Int32Array, Int64Array
-from engines.vllm.features import features_of, fitting_tokens
+from engines.vllm.features import features_of
 from engines.vllm.request_names import request_number
 
 

@@ -192,6 +192,50 @@ def test_a_loop_planted_in_the_detokenizer_is_counted_with_it_alone(tmp_path, pl
     assert exact(planted)[0] == pytest.approx(exact(behind)[0] + 3, abs=1e-9)
 
 
+@pytest.mark.parametrize("way", [{}, {"output_processing": "overlapped"}, {"setup": "served"}])
+def test_a_request_that_asks_for_more_is_longer_by_that_and_repeats_to_the_digit(tmp_path, way):
+    package = tmp_path / "python" / "sglang"
+    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", package)
+    path = package / "srt" / "constrained" / "xgrammar_backend.py"
+    text, line = path.read_text(), "    def accept_token(self, token: int):\n"
+    assert text.count(line) == 1
+    path.write_text(text.replace(line, f"{line}        planted = [self]\n"))
+    asked = [
+        even_cell(**{"detokenizer": "batch_decode"} | way),
+        *(even_cell(features=each, **way) for each in ("stop", "grammar", "grammar")),
+        even_cell(features="grammar", release=str(tmp_path), **way),
+    ]
+    plain, stop, grammar, again, planted = run(
+        [trial(EVEN, tmp_path, each, "opcodes") for each in asked]
+    )
+    assert stop.tokens_sha256 == plain.tokens_sha256
+    assert exact(stop)[0] > exact(plain)[0]
+    assert grammar.engine_state["grammar_backend"].endswith(".XGrammarGrammarBackend")
+    assert exact(grammar)[0] > exact(plain)[0]
+    assert exact(again) == exact(grammar)
+    # Load, list, store: three bytecodes for each request and step.
+    assert exact(planted)[0] == pytest.approx(exact(grammar)[0] + 3, abs=1e-9)
+
+
+@pytest.mark.parametrize("release", ["0.4.6", "0.5.5", "0.5.12"])
+def test_other_releases_have_features_too(tmp_path, release):
+    SGLANG.prepare_release(release, print)
+    asked = [
+        even_cell(release=release, detokenizer="batch_decode"),
+        *[even_cell(release=release, features="stop+grammar")] * 2,
+    ]
+    plain, asking, again = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
+    assert exact(asking)[0] > 1.1 * exact(plain)[0]
+    assert exact(again) == exact(asking)
+
+
+def test_a_grammar_that_would_wait_for_a_thread_is_refused(tmp_path):
+    SGLANG.prepare_release("0.5.1", print)
+    asked = even_cell(release="0.5.1", features="grammar", output_processing="overlapped")
+    with pytest.raises(AssertionError, match="use --output-processing inline"):
+        run([trial(EVEN, tmp_path, asked, "opcodes")])
+
+
 def test_served_does_more_than_the_detokenizer_alone_and_repeats_to_the_digit(tmp_path):
     shipped = {"output_processing": "overlapped", "prefix_caching": "on"}
     asked = [

@@ -28,6 +28,10 @@ def test_nothing_named_is_the_null_device():
         ({"setup": "shipped"}, "--axis setup=shipped: sglang-hostpath has lean, served"),
         ({"detokenizer": "decode_stream"}, "--axis detokenizer=.* has none, batch_decode"),
         ({"representation": "list_of_lists"}, "leave it out"),
+        (
+            {"features": "samples:2"},
+            "--axis features=samples:2: must be none or, .* stop and grammar$",
+        ),
         ({"max_num_seqs": 0}, "must be at least 1"),
         ({"num_gpu_blocks_override": 107}, "a request has up to 100"),
         ({"scheduling_policy": "newest"}, "newest"),
@@ -73,3 +77,4 @@ def test_what_has_threads_at_sockets_does_not_outlive_a_fork():
     assert traits(complete()).outlives_fork
     assert not traits(complete(detokenizer="batch_decode")).outlives_fork
     assert not traits(complete(setup="served")).outlives_fork
+    assert not traits(complete(features="stop")).outlives_fork

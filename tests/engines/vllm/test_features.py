@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from engines.prepared.features import Features, fitting_tokens
 from engines.protocol import EngineConfig
-from engines.vllm.features import Features, features_of, fitting_tokens
+from engines.vllm.features import engine_arguments, features_of, sampling_fields
 from engines.vocabulary import SHIPPED_TOKENIZER
 
 
@@ -20,10 +21,10 @@ def test_features_are_read_from_names_with_plus_between():
     assert read("stop") == Features(has_stop=True)
     assert read("grammar+lora:3+samples:2") == Features(2, 3, has_grammar=True)
     assert read("stop+kv-connector") == Features(has_stop=True, has_connector=True)
-    assert read("none").sampling() == read("none").engine_arguments() == {}
-    asked = read("samples:2+stop+grammar").sampling()
+    assert sampling_fields(read("none")) == engine_arguments(read("none")) == {}
+    asked = sampling_fields(read("samples:2+stop+grammar"))
     assert set(asked) == {"n", "temperature", "stop", "structured_outputs"}
-    assert read("lora:64").engine_arguments()["max_loras"] == 64
+    assert engine_arguments(read("lora:64"))["max_loras"] == 64
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,8 @@ def test_features_are_read_from_names_with_plus_between():
         "grammar:x",
         "kv-connector:1",
         "stop+",
+        "stop+stop",
+        "lora:2+lora:3",
     ],
 )
 def test_what_is_no_feature_is_said(features):
