@@ -120,7 +120,7 @@ class SglangHostPath(AdaptedEngine):
         """
         return Traits(
             is_exact=True,
-            is_alone=False,
+            takes_gpu=False,
             can_pause=True,
             outlives_fork=config.detokenizer == "none" and config.setup == "lean",
             trace_every=16,
