@@ -7,12 +7,15 @@ tests: kernels against float64, graphs against eager steps, every representation
 kernel alone, in every tile of the sweep. copies: what it takes to read tokens, and to hand them to
 another process. kernels: a decode step's time by kernel. launch: what launching a step takes the
 host, beside TREE's, another checkout's, if there is one. aims: OPT-125m and Llama-3-8B at batch
-1,024 at their fastest. verdict: list_of_lists against list_of_arrays as #26368 had them. calibrate:
-a profile of this GPU, and that profile beside the GPU. grid: lists and arrays, inline and
-overlapped, default and frozen. churn: graphs against eager steps where prompts run beside rows that
-decode.
+1,024 at their fastest. verdict: #26368's second test, lists against an array per request, read per
+request and as columns, default and frozen. long, long_rest: its first test with the default
+collector, rounds 1 to 5 and 6 to 7, which `gcbench report --merge` joins. long_freeze: the same
+frozen, three rounds. calibrate: a profile of this GPU, and that profile beside the GPU. grid: lists
+and arrays, inline and overlapped, default and frozen. churn: graphs against eager steps where
+prompts run beside rows that decode.
 
-Each part writes gpu-PART.json into DIR as it goes, and gpu-clocks.csv gets a line each second. What
+Each part writes gpu-PART.json into DIR as it goes, and gpu-clocks.csv gets a line each second;
+DIR/runs keeps the trials, and with the same DIR a comparison goes on where it was stopped. What
 the time does not suffice for is named at the end. ``--rehearse`` makes the same calls at sizes that
 a CPU computes, on a stand-in for torch.cuda: it shows that they run, and measures nothing.
 """
@@ -29,6 +32,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # gcbench need not be installed where a GPU is
@@ -54,17 +58,20 @@ FASTEST = [
 ]
 PROMPTS_AT_ONCE = ["--axis", "max-num-batched-tokens=49152"]
 COMPARED = ["--workload", "opt125m-48-200", "--heap-objects", "700000", "--no-counting"]
-VERDICT = [
-    *COMPARED,
-    "--gc",
-    "default",
+THREE_CELLS = [
+    "--heap-objects",
+    "700000",
+    "--no-counting",
     "--representation",
     "list_of_lists,list_of_arrays",
     "--delivery",
-    "per_request",
-    "--rounds",
-    "7",
+    "per_request,columnar",
 ]
+"""Lists have no columns."""
+VERDICT = [*THREE_CELLS, "--workload", "opt125m-48-500", "--gc", "default,freeze", "--rounds", "7"]
+LONG = [*THREE_CELLS, "--workload", "opt125m-48-2000"]
+LONG_DEFAULT = [*LONG, "--gc", "default", "--rounds", "7", "--shard"]
+LONG_FREEZE = [*LONG, "--gc", "freeze", "--rounds", "3"]
 GRID = [
     *COMPARED,
     "--gc",
@@ -135,16 +142,20 @@ class Check:
         self.output = output
         self.before = before
         self.rehearses = rehearses
-        self._end = time.monotonic() + seconds
+        self._end = self._part_ends = time.monotonic() + seconds
         self.missing: list[str] = []
         self.failed: list[str] = []
+
+    def begin(self, seconds: float) -> None:
+        """A part that may take so long."""
+        self._part_ends = min(self._end, time.monotonic() + seconds)
 
     def python(self, what: str, *arguments: str, threads: str = "") -> bool:
         """Run ``python ARGUMENTS``; False, and noted, where it fails or there is no time left.
 
         ``threads``: how many torch has on the CPU; "": as many as it likes.
         """
-        left = self._end - time.monotonic()
+        left = self._part_ends - time.monotonic()
         if left < TIME_TO_END:
             self.missing.append(what)
             return False
@@ -182,13 +193,32 @@ class Check:
 
     def gcbench(self, what: str, command: str, *arguments: str, device: str = "cuda") -> bool:
         """Run ``gcbench COMMAND`` on the GPU and leave its JSON."""
-        raw = str(Path("results") / "runs" / what)
-        own = ["--device", device, "--batch-size", "1024", "--output", raw]
+        runs = self.output / "runs" / what
+        own = ["--device", device, "--batch-size", "1024", "--output", os.path.relpath(runs, ROOT)]
         own += ["--json", self.file(f"{what}.json")]
         small = SMALL if self.rehearses else []
-        if self.rehearses and command == "compare":
-            small = [*SMALL, "--rounds", "1", "--heap-objects", "0"]
-        return self.python(what, "-m", "harness", command, *own, *arguments, *small)
+        if command == "compare":
+            if self.rehearses:
+                rounds = [] if "--shard" in arguments else ["--rounds", "1"]
+                small = [*SMALL, *rounds, "--heap-objects", "0"]
+            for plan in runs.glob("*/plan.json"):
+                own += ["--resume", plan.parent.name]
+        is_done = self.python(what, "-m", "harness", command, *own, *arguments, *small)
+        tell_stages(runs)
+        return is_done
+
+
+def tell_stages(runs: Path) -> None:
+    """Where the seconds of a trial went: the median of each stage."""
+    each = [json.loads(path.read_text())["result"] for path in runs.glob("*/trials/*.json")]
+    stages = [result["stage_seconds"] for result in each if result]
+    if stages:
+        names = dict.fromkeys(name for stage in stages for name in stage)
+        medians = {name: median(stage.get(name, 0.0) for stage in stages) for name in names}
+        print(f"seconds of a trial, medians of {len(stages)}:")
+        for name, seconds in medians.items():
+            print(f"  {name:8} {seconds:7.2f}")
+        sys.stdout.flush()
 
 
 def tests(check: Check) -> None:
@@ -274,8 +304,23 @@ def aims(check: Check) -> None:
 
 
 def verdict(check: Check) -> None:
-    """#26368's question, seven rounds."""
+    """#26368's second test, seven rounds."""
     check.gcbench("verdict", "compare", *VERDICT)
+
+
+def long(check: Check) -> None:
+    """Its first test, five rounds of seven."""
+    check.gcbench("long", "compare", *LONG_DEFAULT, "1-5/7")
+
+
+def long_rest(check: Check) -> None:
+    """The other two."""
+    check.gcbench("long_rest", "compare", *LONG_DEFAULT, "6-7/7")
+
+
+def long_freeze(check: Check) -> None:
+    """Its first test without the collector's passes."""
+    check.gcbench("long_freeze", "compare", *LONG_FREEZE)
 
 
 def grid(check: Check) -> None:
@@ -312,10 +357,23 @@ def calibrate(check: Check) -> None:
         )
 
 
-PARTS = {
-    part.__name__: part
-    for part in (tests, tiles, copies, kernels, launch, aims, verdict, calibrate, grid, churn)
+SECONDS = {
+    tests: 60.0,
+    tiles: 80.0,
+    copies: 40.0,
+    kernels: 60.0,
+    launch: 60.0,
+    aims: 140.0,
+    verdict: 350.0,
+    long: 560.0,
+    long_rest: 260.0,
+    long_freeze: 300.0,
+    calibrate: 150.0,
+    grid: 400.0,
+    churn: 120.0,
 }
+"""After which a part is stopped, so that those behind it have their time; chosen."""
+PARTS = {part.__name__: part for part in SECONDS}
 
 
 @contextmanager
@@ -362,6 +420,7 @@ def main() -> int:
     try:
         with clocks(check.output / "gpu-clocks.csv"):
             for name in chosen:
+                check.begin(SECONDS[PARTS[name]])
                 PARTS[name](check)
     except KeyboardInterrupt:
         print("gpu-check: interrupted")

@@ -134,8 +134,8 @@ class Launch(NamedTuple):
 class Traits:
     """What an engine can do as it is configured; one that says nothing of itself claims nothing.
 
-    ``is_exact``: counts repeat to the digit: no clock, no thread, no second process. ``is_alone``:
-    it may hold so much of its device that no other can be prepared beside it. ``can_pause``:
+    ``is_exact``: counts repeat to the digit: no clock, no thread, no second process. ``takes_gpu``:
+    it runs on one, which may have no room for another until it says so (`FIT`). ``can_pause``:
     nothing of it goes on while it is not asked for the next step. ``can_fork``: it can be built in
     a fork of an interpreter that has its heap: all of it is in one process and thread, and it
     leaves the collector alone; ``preload`` is the module that all such forks have in common,
@@ -148,7 +148,7 @@ class Traits:
     """
 
     is_exact: bool = False
-    is_alone: bool = True
+    takes_gpu: bool = True
     can_pause: bool = False
     can_fork: bool = False
     preload: str = ""
@@ -313,6 +313,12 @@ a report says so first.
 """
 
 
+FIT = "fit_on_device"
+"""In `EngineState.found`: how many such engines the memory of its device holds, as far as was free
+when it was built.
+"""
+
+
 class EngineState(NamedTuple):
     """How an engine runs, read off its parts once they are there; named as in `EngineConfig`.
 
@@ -330,6 +336,15 @@ class EngineState(NamedTuple):
             for name, wanted in self.asked.items()
             if self.found.get(name) != wanted
         ]
+
+
+class ReadyDevice(NamedTuple):
+    """``num_fit``: how many engines of its size its memory holds, itself among them, 0 where nobody
+    says; ``seconds``: what each stage of building it took.
+    """
+
+    num_fit: int = 0
+    seconds: Mapping[str, float] = {}
 
 
 class StepEngine(EngineProcess, Protocol):
@@ -350,6 +365,8 @@ class StepEngine(EngineProcess, Protocol):
     An engine that does not tell them apart has all of a step in the first."""
     wire_bytes: int = 0
     """Bytes that have crossed to and from worker processes so far."""
+    build_seconds: Mapping[str, float] = {}
+    """What stages of building it took, in their order, as far as it tells them apart."""
 
     @abstractmethod
     def add_request(

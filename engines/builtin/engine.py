@@ -29,6 +29,7 @@ from engines.builtin.scheduler import ScheduledStep, Scheduler
 from engines.builtin.token_store import TokenStore
 from engines.builtin.worker import ModelRunnerOutput, SendsMessages, Worker
 from engines.protocol import (
+    FIT,
     PHASES,
     BoolArray,
     Delivered,
@@ -104,7 +105,8 @@ class Engine(EngineRules):
         """Blocks of the KV cache, there from now on."""
         num_blocks = num_gpu_blocks(self._worker.num_kv_tokens(), self.config)
         check_room(num_blocks, self.config)
-        self._worker.initialize_cache(num_blocks)
+        self._num_fit, self.build_seconds = self._worker.initialize_cache(num_blocks)
+        self._num_kv_tokens = num_blocks * self.config.block_size
         return num_blocks
 
     @property
@@ -377,8 +379,11 @@ class Engine(EngineRules):
         ]
 
     def read_back(self) -> EngineState:
-        """What output processing has set in the interpreter."""
-        return EngineState(self._processing.settings(), {})
+        """What output processing has set in the interpreter, and the room that a GPU has."""
+        found = dict(self._processing.settings())
+        if self._num_fit:
+            found |= {"num_kv_tokens": self._num_kv_tokens, FIT: self._num_fit}
+        return EngineState(found, {})
 
     def shutdown(self) -> None:
         """End the engine's other threads and processes; safe to call twice."""

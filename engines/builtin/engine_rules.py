@@ -78,7 +78,7 @@ class EngineRules:
         can_pause = mode.is_exact and not device.has_model and not goes_on
         return Traits(
             is_exact=config.device == "null" and is_here and mode.is_exact,
-            is_alone=device.is_alone,
+            takes_gpu=device.takes_gpu,
             can_pause=can_pause,
             can_fork=is_here and can_pause,
             preload="engines.builtin.worker.runner",

@@ -57,7 +57,7 @@ class CallEngine(StepEngine):
     @staticmethod
     def traits(config: EngineConfig) -> Traits:
         """All of it is one thread, as long as the function starts none."""
-        return Traits(is_exact=True, is_alone=False, can_pause=True, can_fork=True, trace_every=1)
+        return Traits(is_exact=True, takes_gpu=False, can_pause=True, can_fork=True, trace_every=1)
 
     @staticmethod
     def launch(python: str, release: str) -> Launch:

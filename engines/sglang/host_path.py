@@ -126,7 +126,7 @@ class SglangHostPath(AdaptedEngine):
         """
         return Traits(
             is_exact=True,
-            is_alone=False,
+            takes_gpu=False,
             can_pause=True,
             outlives_fork=not _has_text(config),
             trace_every=16,

@@ -89,7 +89,7 @@ class HostPathEngine(VllmEngine):
         is_one = config.worker == config.engine_core == "in-process"
         return Traits(
             is_exact=is_one and is_null,
-            is_alone=False,
+            takes_gpu=False,
             # Else a step is under way between two steps, and takes its time.
             can_pause=is_null or is_inline,
             has_messages=arguments.has_messages(config),

@@ -55,7 +55,9 @@ class InProcessEngine(VllmEngine):
         """vLLM takes nine tenths of a GPU's memory. Its model's arithmetic has threads, and a
         device goes on with what it has been given.
         """
-        return Traits(is_alone=config.device == "cuda", has_messages=arguments.has_messages(config))
+        return Traits(
+            takes_gpu=config.device == "cuda", has_messages=arguments.has_messages(config)
+        )
 
     def executor_class(self, config: EngineConfig) -> Any:
         """vLLM's own, timed."""

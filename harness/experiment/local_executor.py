@@ -2,17 +2,19 @@
 
 Importing and building a heap take longer than the measurement. So the interpreters of a batch get
 ready together and then wait; while one of them measures, nothing else runs. Those of a
-rotation that can are forks of one, which has imported and built.
+rotation that can are forks of one, which has imported and built. Those of a GPU get ready alone
+until a trial of each cell has said how many of it the GPU's memory holds.
 """
 
 import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
 
+from engines.protocol import FIT, Setting
 from harness.axes import Cell
 from harness.experiment.executor import Executor, TrialOutcome
 from harness.experiment.grid import traits
@@ -21,18 +23,21 @@ from harness.experiment.trial_process import TrialInterpreter, TrialProcess
 from harness.machine.describe import cores_usable
 from harness.machine.interrupts import held_interrupts
 from harness.running.listener import Listener
-from harness.trial.spec import Trial, TrialBatch
+from harness.trial.spec import Trial, TrialBatch, TrialResult
 
 _PREPARED_AT_ONCE = 4
 """Of interpreters that take no turns, so many get ready side by side at most: each holds a
 heap. How many take turns the plan says."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LocalExecutor(Executor):
     """This machine. ``timeout_seconds`` holds for a preparation and for a measurement."""
 
     timeout_seconds: float
+    notes: list[str] = field(default_factory=list)
+    _alone: dict[Cell, dict[str, Setting]] = field(default_factory=dict)
+    """How a cell's engine runs with a GPU to itself."""
 
     def run(self, trials: Sequence[Trial]) -> Iterator[TrialOutcome]:
         """Each trial's result, or why there is none, in order; afterwards no process is left.
@@ -54,15 +59,43 @@ class LocalExecutor(Executor):
                 for process in begun:
                     process.go()
             for process in begun:
-                yield process.measure()
+                yield self._as_alone(process.measure(), is_alone=len(begun) == 1)
 
     def batch_size(self, cells: Iterable[Cell]) -> int:
-        """Trials that get ready side by side: one where a cell takes all of its device."""
-        return (
-            1
-            if any(traits(cell).is_alone for cell in cells)
-            else min(cores_usable(), _PREPARED_AT_ONCE)
-        )
+        """Trials that get ready side by side: of a GPU as many as it holds, whichever they are, and
+        one as long as that is not known.
+        """
+        size = most = min(cores_usable(), _PREPARED_AT_ONCE)
+        for cell in cells:
+            if traits(cell).takes_gpu:
+                fit = int(self._alone.get(cell, {}).get(FIT, 1))
+                if fit < most and cell in self._alone:
+                    self._tell(cell.workload, fit)
+                size = min(size, fit)
+        return size
+
+    def _tell(self, workload: str, count: int) -> None:
+        trials = "1 trial" if count == 1 else f"{count} trials"
+        said = f"{trials} of {workload} at a time: the GPU's memory holds no more."
+        if said not in self.notes:
+            self.notes.append(said)
+
+    def _as_alone(self, outcome: TrialOutcome, *, is_alone: bool) -> TrialOutcome:
+        """The outcome, invalid where its engine runs otherwise beside others than alone."""
+        if not (isinstance(outcome, TrialResult) and FIT in outcome.engine_state):
+            return outcome
+        if is_alone:
+            self._alone.setdefault(outcome.cell, outcome.engine_state)
+        state = self._alone.get(outcome.cell, outcome.engine_state)
+        changed = [
+            f"{name} is {value}, alone {state.get(name)}"
+            for name, value in outcome.engine_state.items()
+            if name != FIT and value != state.get(name)
+        ]
+        if not changed:
+            return outcome
+        why = f"beside others on the GPU it runs otherwise: {', '.join(changed)}"
+        return msgspec.structs.replace(outcome, invalid=why)
 
     def _begin(
         self, trials: Sequence[Trial], stack: ExitStack, *, is_timed: bool

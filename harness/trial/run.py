@@ -109,7 +109,9 @@ def measure_trial(
     observation = _observation(ready.schedule, trial, window)
     write_trial_rows(trial.rows_path if trial.mode == "timing" else "", observation)
     _leave_the_core()
-    moments = Moments(began, stood, filled, *window.moments, window.length_ns / 1e9)
+    # Another commit's engine may not tell.
+    built = {} if is_fork else getattr(engine, "build_seconds", {})
+    moments = Moments(began, stood, filled, *window.moments, window.length_ns / 1e9, built)
     return _result(ready, trial, window, observation, moments)
 
 

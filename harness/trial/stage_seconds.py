@@ -2,13 +2,15 @@
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 
 class Moments(NamedTuple):
     """When a stage was over, by `time.perf_counter`; ``asked`` and ``turned``: for its turn, and
-    when it came; ``closed``: the window, ``length_seconds`` of which were its own.
+    when it came; ``closed``: the window, ``length_seconds`` of which were its own. ``built``: see
+    `engines.protocol.StepEngine.build_seconds`.
     """
 
     began: float
@@ -19,19 +21,22 @@ class Moments(NamedTuple):
     opened: float
     closed: float
     length_seconds: float
+    built: Mapping[str, float]
 
 
 def stage_seconds(at: Moments) -> dict[str, float]:
     """Of each stage in its order: ``start`` the interpreter and its imports, or the fork;
-    ``engine`` is built, ``heap`` filled; ``warm_up``; ``window``; ``end`` until now; ``turn``:
-    others' meanwhile.
+    ``engine`` is built, less the stages of that which it names itself, and those; ``heap`` filled;
+    ``warm_up``; ``window``; ``end`` until now; ``turn``: others' meanwhile.
     """
     now = time.perf_counter()
     window = at.closed - at.opened
+    engine = at.stood - at.began - sum(at.built.values())
     turn = at.turned - at.asked
     return {
         "start": max(0.0, _age_seconds() - (now - at.began)),
-        "engine": at.stood - at.began,
+        "engine": engine,
+        **at.built,
         "heap": at.filled - at.stood,
         "warm_up": at.opened - at.filled - turn,
         "window": at.length_seconds,

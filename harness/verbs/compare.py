@@ -98,7 +98,7 @@ class CompareRequest(SpreadRequest, frozen=True, kw_only=True):
     shard: Annotated[
         str,
         Flag(
-            "Measure only the I-th of N parts; gcbench report --merge joins them."
+            "Measure only the I-th of N parts, or I-J/N; gcbench report --merge joins them."
             " (docs/cluster.md)",
             section="Many machines",
             metavar="I/N",

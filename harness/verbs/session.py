@@ -187,7 +187,8 @@ class Session:
             self._watch.begin()
         total = plan.rounds * sum(map(len, plan.timed)) + len(exact_turns(plan))
         if self.runner.shard:
-            total = -(-total // self.runner.shard.total)
+            shard = self.runner.shard
+            total = -(-total * shard.width // shard.total)
         with self.caller.progress(total, varying(plan.cells)) as progress:
             ran = self.runner.run(plan, compare, precise, progress, known, self._is_awake)
         self._is_awake = self._is_awake or len(ran.outcomes) > len(known)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array
+from engines.protocol import BoolArray, EngineConfig, Int32Array, Int64Array, ReadyDevice
 
 if TYPE_CHECKING:
     from engines.builtin.logprobs import DeviceLogprobs
@@ -83,8 +83,8 @@ class DeviceClass(Protocol):
     """Whether its tokens come out of a model; otherwise they are scripted."""
     backend: str
     """Of ``torch.distributed``, between ranks; "" where there can be but one."""
-    is_alone: bool
-    """Whether it takes all the memory there is."""
+    takes_gpu: bool
+    """See `engines.protocol.Traits`."""
 
     @staticmethod
     def check(config: EngineConfig) -> None:
@@ -104,7 +104,7 @@ class Device(Protocol):
         """How many tokens its KV cache can hold."""
         ...
 
-    def initialize_cache(self, num_blocks: int) -> None:
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
         """Lay the cache out, once and before the first launch.
 
         Raises ValueError where it does not fit.

@@ -16,7 +16,7 @@ class CpuDevice:
     needs_profile = False
     has_model = True
     backend = "gloo"
-    is_alone = False
+    takes_gpu = False
 
     @staticmethod
     def check(config: EngineConfig) -> None:

@@ -18,7 +18,7 @@ from engines.builtin.model.host_logprobs import host_logprobs
 from engines.builtin.model.pass_inputs import Array, Pass, PassBuilder, PassInputs
 from engines.builtin.model.reference import ReferenceOps
 from engines.builtin.model.work import Work
-from engines.protocol import EngineConfig, Int32Array
+from engines.protocol import EngineConfig, Int32Array, ReadyDevice
 
 _MEMORY_SHARE = 0.5
 """Of the memory that is free: others need some too."""
@@ -78,9 +78,10 @@ class CpuModel:
         room = psutil.virtual_memory().available * _MEMORY_SHARE
         return min(config.max_num_seqs * longest, int(room / self._forward.kv_bytes_per_token))
 
-    def initialize_cache(self, num_blocks: int) -> None:
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
         """Lay it out."""
         self._forward.allocate_cache(num_blocks)
+        return ReadyDevice()
 
     def launch(self, batch: DeviceBatch) -> _Deferred:
         """Note what is to be computed; nothing of it changes afterwards."""

@@ -19,7 +19,7 @@ class CudaDevice:
     needs_profile = False
     has_model = True
     backend = "nccl"
-    is_alone = True
+    takes_gpu = True
 
     @staticmethod
     def check(config: EngineConfig) -> None:

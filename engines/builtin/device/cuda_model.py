@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from engines.builtin.model.pass_inputs import Array, PassBuilder, PassInputs
 from engines.builtin.model.staging import Staging
 from engines.builtin.model.warm_up import warm_up_passes
 from engines.builtin.model.work import Work
-from engines.protocol import EngineConfig, Int32Array
+from engines.protocol import EngineConfig, Int32Array, ReadyDevice
 
 _MEMORY_SHARE = 0.9
 """vLLM's ``gpu_memory_utilization``."""
@@ -72,7 +73,11 @@ class CudaModel:
 
     def __init__(self, config: EngineConfig, parallel: Parallel) -> None:
         self._device = torch.device("cuda", parallel.rank)
+        self._seconds: dict[str, float] = {}
+        self._beside_cache = inf
+        self._began = time.perf_counter()
         torch.cuda.set_device(self._device)
+        self._ends("context")
         self._config = config
         ops = TritonOps()
         try:
@@ -83,6 +88,7 @@ class CudaModel:
                 f"{config.model}: its weights do not fit into the {total / 1e9:.0f} GB of the GPU; "
                 "take a smaller --axis model or more of them (--axis tensor-parallel)"
             ) from None
+        self._ends("weights")
         self._builder = PassBuilder(config)
         self._work = Work(self._forward.config, self._forward.dtype.itemsize, parallel.size)
         self._ceilings = Ceilings(self._device, self._forward.dtype, _COPY_BYTES, _MATMUL_SIZE)
@@ -112,6 +118,12 @@ class CudaModel:
                 config, self._forward, ops, self._block_table, self._nobody, most_launched
             )
 
+    def _ends(self, stage: str) -> None:
+        """A stage of building it, on the GPU as well."""
+        torch.cuda.synchronize(self._device)
+        began, self._began = self._began, time.perf_counter()
+        self._seconds[stage] = self._began - began
+
     def num_kv_tokens(self, config: EngineConfig) -> int:
         """Every row at its longest, or what nine tenths of the memory leave beside all else; the
         blocks that were asked for, whatever else is on the GPU.
@@ -119,6 +131,7 @@ class CudaModel:
         Raises ValueError where what is left is less than one request takes.
         """
         room = self._room_for_cache()  # runs each kernel, so that none is compiled later
+        self._ends("kernels")
         if config.num_gpu_blocks_override:
             return config.num_gpu_blocks_override * config.block_size
         longest = blocks_for_longest(config.max_model_len, config) * config.block_size
@@ -160,10 +173,13 @@ class CudaModel:
         torch.cuda.empty_cache()
         free, total = torch.cuda.mem_get_info(self._device)
         others = total - free - torch.cuda.memory_reserved(self._device)
-        return total * _MEMORY_SHARE - others - peak - captured
+        self._beside_cache = others + peak + captured
+        return total * _MEMORY_SHARE - self._beside_cache
 
-    def initialize_cache(self, num_blocks: int) -> None:
-        """Lay it out, and capture the graphs over it."""
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
+        """Lay it out, and capture the graphs over it. An engine as large takes what lies beside
+        the cache again: what is not its own of that is a context, and perhaps another program's.
+        """
         config = self._config
         num_bytes = (num_blocks + 1) * config.block_size * self._forward.kv_bytes_per_token
         try:
@@ -181,7 +197,10 @@ class CudaModel:
         if self._graphed is not None:
             with torch.inference_mode():
                 self._graphed.capture()
-        torch.cuda.synchronize(self._device)
+        self._ends("capture")
+        _, total = torch.cuda.mem_get_info(self._device)
+        num_fit = int(total * _MEMORY_SHARE / (self._beside_cache + num_bytes))
+        return ReadyDevice(max(1, num_fit), self._seconds)
 
     def launch(self, batch: DeviceBatch) -> _Running:
         """Queue all of it on the GPU; the host is free at once."""

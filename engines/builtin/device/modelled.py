@@ -10,7 +10,7 @@ from engines.builtin.device import DeviceBatch
 from engines.builtin.device.profile import load_profile
 from engines.builtin.device.scripted_sampler import ScriptedSampler, ScriptedTokens
 from engines.deadline import hold_until, tighten_timer, wait_until
-from engines.protocol import EngineConfig
+from engines.protocol import EngineConfig, ReadyDevice
 
 if TYPE_CHECKING:
     from engines.builtin.model import Parallel
@@ -41,7 +41,7 @@ class ModelledDevice:
     needs_profile = True
     has_model = False
     backend = ""
-    is_alone = False
+    takes_gpu = False
 
     def __init__(self, config: EngineConfig) -> None:
         self._profile = load_profile(config.device_profile)
@@ -64,8 +64,9 @@ class ModelledDevice:
         """What the profile's memory leaves beside the weights."""
         return load_profile(config.device_profile).num_kv_tokens()
 
-    def initialize_cache(self, num_blocks: int) -> None:
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
         """Nothing is kept."""
+        return ReadyDevice()
 
     def launch(self, batch: DeviceBatch) -> _Running:
         """Take the host as long as launching does; the step starts before the launch's tail, or

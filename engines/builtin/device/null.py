@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from engines.builtin.block_pool import check_room, num_gpu_blocks
 from engines.builtin.device import DeviceBatch
 from engines.builtin.device.scripted_sampler import ScriptedSampler, ScriptedTokens
-from engines.protocol import EngineConfig
+from engines.protocol import EngineConfig, ReadyDevice
 
 if TYPE_CHECKING:
     from engines.builtin.model import Parallel
@@ -29,7 +29,7 @@ class NullDevice:
     needs_profile = False
     has_model = False
     backend = ""
-    is_alone = False
+    takes_gpu = False
 
     def __init__(self, config: EngineConfig) -> None:
         self._sampler = ScriptedSampler(config)
@@ -50,8 +50,9 @@ class NullDevice:
         margin = 2 * max(config.num_accepted) + config.block_size
         return config.max_num_seqs * (config.max_model_len + margin)
 
-    def initialize_cache(self, num_blocks: int) -> None:
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
         """Nothing is kept."""
+        return ReadyDevice()
 
     def launch(self, batch: DeviceBatch) -> _Done:
         """Sample now; the handle is done."""

@@ -4,7 +4,7 @@ import copyreg
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from engines.protocol import BoolArray, EngineConfig, Int32Array, Sampling
+from engines.protocol import BoolArray, EngineConfig, Int32Array, ReadyDevice, Sampling
 
 
 class NewRequests(NamedTuple):
@@ -81,7 +81,7 @@ class Worker(Protocol):
         """How many tokens its device's KV cache can hold."""
         ...
 
-    def initialize_cache(self, num_blocks: int) -> None:
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
         """Lay the cache out, before the first launch. Raises ValueError where it does not fit."""
         ...
 

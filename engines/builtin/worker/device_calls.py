@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from engines.protocol import ReadyDevice
+
 
 def num_kv_tokens(process: Any) -> int:
     """See `engines.builtin.device.Device.num_kv_tokens`."""
@@ -10,9 +12,15 @@ def num_kv_tokens(process: Any) -> int:
     return found
 
 
-def initialize_cache(process: Any, num_blocks: int) -> None:
+def initialize_cache(process: Any, num_blocks: int) -> ReadyDevice:
     """See `engines.builtin.device.Device.initialize_cache`."""
-    process.runner.device.initialize_cache(num_blocks)
+    ready: ReadyDevice = process.runner.device.initialize_cache(num_blocks)
+    return ready
+
+
+def together(each: Sequence[ReadyDevice]) -> ReadyDevice:
+    """Of ranks side by side: the least room, and the first one's seconds."""
+    return each[0]._replace(num_fit=min(one.num_fit for one in each))
 
 
 def device_stats(process: Any) -> dict[str, float]:

@@ -12,7 +12,7 @@ from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_ca
 from engines.builtin.worker.behind_wire import BehindWire
 from engines.builtin.worker.in_process import InProcessWorker
 from engines.builtin.worker.join import ranks_of
-from engines.protocol import EngineConfig
+from engines.protocol import EngineConfig, ReadyDevice
 
 
 class DriverWorker(BehindWire):
@@ -43,10 +43,10 @@ class DriverWorker(BehindWire):
         each: list[int] = self._ranks.rpc(device_calls.num_kv_tokens, ())
         return min(self._own.num_kv_tokens(), *each)
 
-    def initialize_cache(self, num_blocks: int) -> None:
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
         """On every rank."""
-        self._ranks.rpc(device_calls.initialize_cache, (num_blocks,))
-        self._own.initialize_cache(num_blocks)
+        others = self._ranks.rpc(device_calls.initialize_cache, (num_blocks,))
+        return device_calls.together([self._own.initialize_cache(num_blocks), *others])
 
     def device_stats(self) -> dict[str, float]:
         """The sum over the ranks."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput
-from engines.protocol import EngineConfig
+from engines.protocol import EngineConfig, ReadyDevice
 
 if TYPE_CHECKING:
     from engines.builtin.model import Parallel
@@ -44,9 +44,9 @@ class InProcessWorker:
         """The device says."""
         return self._runner.device.num_kv_tokens(self._config)
 
-    def initialize_cache(self, num_blocks: int) -> None:
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
         """The device does."""
-        self._runner.device.initialize_cache(num_blocks)
+        return self._runner.device.initialize_cache(num_blocks)
 
     def device_stats(self) -> dict[str, float]:
         """The device's own."""

@@ -9,7 +9,7 @@ from engines.builtin.wire import WireError
 from engines.builtin.wire.choice import wire_contradiction
 from engines.builtin.worker import ModelRunnerOutput, SchedulerOutput, device_calls
 from engines.builtin.worker.behind_wire import BehindWire
-from engines.protocol import EngineConfig, EngineDeadError
+from engines.protocol import EngineConfig, EngineDeadError, ReadyDevice
 
 
 class ProcessWorker(BehindWire):
@@ -35,9 +35,9 @@ class ProcessWorker(BehindWire):
         each: list[int] = self.rpc(device_calls.num_kv_tokens, ())
         return min(each)
 
-    def initialize_cache(self, num_blocks: int) -> None:
+    def initialize_cache(self, num_blocks: int) -> ReadyDevice:
         """On every rank."""
-        self.rpc(device_calls.initialize_cache, (num_blocks,))
+        return device_calls.together(self.rpc(device_calls.initialize_cache, (num_blocks,)))
 
     def device_stats(self) -> dict[str, float]:
         """The sum over the ranks: together they are the device."""

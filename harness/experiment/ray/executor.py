@@ -177,7 +177,7 @@ class RayExecutor(Executor):
             anyway=self.anyway,
             lease_seconds=self.lease_seconds,
         )
-        wants_gpu = any(traits(turn.cell).is_alone for turn in block.turns)
+        wants_gpu = any(traits(turn.cell).takes_gpu for turn in block.turns)
         if wants_gpu and not node.gpus:
             raise ClusterError(
                 f"--cluster {self.cluster.address}: node {node.name} has no GPU for Ray, which "

@@ -30,6 +30,7 @@ from engines.builtin.model.reference import ReferenceOps
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 MEMORY_BYTES = 2 << 30
+OTHERS_SHARE = 0.5
 LARGEST_BYTES = 256 << 20
 _WAITS_FOR_THE_GPU = {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select"}
 _NOT_THERE_YET = 77
@@ -324,7 +325,7 @@ def _cuda(stand_in: StandIn) -> dict[str, Any]:
         "get_device_name": lambda device=None: properties.name,
         "synchronize": lambda device=None: stand_in.complete(stand_in.place),
         "empty_cache": lambda: None,
-        "mem_get_info": lambda device=None: (MEMORY_BYTES // 2, MEMORY_BYTES),
+        "mem_get_info": lambda device=None: (int(MEMORY_BYTES * (1 - OTHERS_SHARE)), MEMORY_BYTES),
         "memory_reserved": lambda device=None: 0,
         "memory_allocated": lambda device=None: stand_in.num_bytes,
         "max_memory_allocated": lambda device=None: stand_in.peak_bytes,

@@ -1,11 +1,13 @@
 """Shards deal blocks out whole; merged, they are the experiment that one machine would have run."""
 
 import re
+from itertools import product
 
 import msgspec
 import pytest
 from small import CELL, Calls, answer, plan, schedule, summary
 
+from harness.experiment.executor import Block
 from harness.experiment.merge import merge_shards
 from harness.experiment.plan import Plan
 from harness.experiment.run import Runner
@@ -135,7 +137,27 @@ def test_shards_that_overlap_are_refused(tmp_path):
         merge_shards(parts, RunStore(tmp_path, "merged"))
 
 
-@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/99999"])
+def test_several_shards_at_once_are_those_shards(tmp_path):
+    three = parse_shard("2-4/5")
+    ones = [Shard(n, 5) for n in (2, 3, 4)]
+    for round_number, group in product(range(12), range(3)):
+        block = Block(round=round_number, group=group, turns=[], trials=[])
+        assert three.takes(block) == any(one.takes(block) for one in ones)
+
+
+def test_five_rounds_of_one_call_and_two_of_the_next_make_one_verdict(tmp_path):
+    parts = [run(tmp_path, text[0], parse_shard(text)) for text in ("1-5/7", "6-7/7")]
+    merged = merge_shards(parts, RunStore(tmp_path, "merged"))
+    assert merged.missing == 0
+    whole = RunStore(tmp_path, run(tmp_path, "whole").name).load_trials()
+    told, said = (summary(merged.plan, each) for each in (merged.outcomes, whole))
+    assert [c.verdict for c in told.comparisons] == ["worse", "worse"]
+    assert [c.ci95 for c in told.comparisons] == [c.ci95 for c in said.comparisons]
+
+
+@pytest.mark.parametrize(
+    "text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/99999", "2-1/3", "1-4/3", "1-/3"]
+)
 def test_what_is_no_shard_is_refused(text):
     with pytest.raises(ValueError, match="must be I/N"):
         parse_shard(text)

@@ -352,3 +352,4 @@ def test_a_trial_that_fills_its_device_is_prepared_alone():
     executor = LocalExecutor(TRIAL_SECONDS)
     assert executor.batch_size(CELLS) == min(4, cores_usable())
     assert executor.batch_size([*CELLS, on_gpu]) == executor.batch_size([vllm_on_gpu]) == 1
+    assert executor.notes == []
