@@ -202,8 +202,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     features: Annotated[
         str,
         Axis(
-            "What each request asks of vLLM beside: none, or of stop, grammar, samples:N, lora:N "
-            "and kv-connector, with + between.",
+            "What each request asks of vLLM beside: none, or of stop (SGLang's too), grammar, "
+            "samples:N, lora:N and kv-connector, with + between.",
             "features",
         ),
     ] = "none"

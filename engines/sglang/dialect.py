@@ -30,6 +30,11 @@ def pool_tokens(config: EngineConfig) -> int:
     return config.num_gpu_blocks_override or 6 * longest + 4096
 
 
+def vocab_size(config: EngineConfig) -> int:
+    """Of the model; no token is so large, and what is ends a request."""
+    return max(VOCAB_SIZE, config.vocab_size)
+
+
 def write_model(folder: Path, config: EngineConfig) -> None:
     """The config of a model as small as can be; it has no weights."""
     from engines.sglang.no_model import MODEL_CLASS
@@ -42,7 +47,7 @@ def write_model(folder: Path, config: EngineConfig) -> None:
         "num_hidden_layers": 1,
         "num_attention_heads": 1,
         "num_key_value_heads": 1,
-        "vocab_size": max(VOCAB_SIZE, config.vocab_size),  # what is beyond ends a request
+        "vocab_size": vocab_size(config),
         "max_position_embeddings": config.max_model_len + MARGIN,
         "rms_norm_eps": 1e-5,
         "hidden_act": "silu",
@@ -147,6 +152,20 @@ def turns(scheduler: Any) -> Any:
     return found
 
 
+def count_retractions(tell: Callable[[int], object]) -> None:
+    """Tell of each time how many requests lose their rows, for the pool is full."""
+    from sglang.srt.managers.schedule_batch import ScheduleBatch
+
+    retract = ScheduleBatch.retract_decode
+
+    def retract_decode(*args: Any, **kwargs: Any) -> Any:
+        found = retract(*args, **kwargs)
+        tell(len(found[0]))
+        return found
+
+    ScheduleBatch.retract_decode = retract_decode
+
+
 def receive_by(scheduler: Any, take: Callable[[], list[Any]]) -> None:
     """Have a scheduler ask ``take`` for new requests."""
     if hasattr(scheduler, "request_receiver"):  # of slots, so its class it is
@@ -183,11 +202,13 @@ class _Sender:
         self.send_pyobj = give
 
 
-def sampling(params: SamplingParams, eos_token_id: int) -> dict[str, Any]:
-    """How a request is sampled, in SGLang's words; ``eos_token_id`` -1 for none."""
+def sampling(params: SamplingParams, config: EngineConfig) -> dict[str, Any]:
+    """How a request is sampled, in SGLang's words; feature "stop" is a token that never comes."""
     stops = list(params.stop_token_ids)
-    if not params.ignore_eos and eos_token_id >= 0:
-        stops.append(eos_token_id)
+    if not params.ignore_eos and config.eos_token_id >= 0:
+        stops.append(config.eos_token_id)
+    if config.features == "stop":
+        stops.append(vocab_size(config))
     return {
         "max_new_tokens": params.max_tokens,
         "temperature": 0.0,

@@ -24,15 +24,12 @@ from engines.sglang.read_back import scheduler_state
 from engines.sglang.releases import SGLANG
 from engines.stages import ProcessStages
 
-_WAYS: tuple[dict[str, str | int], ...] = (
-    {"prefix_caching": "on"},
-    {"output_processing": "overlapped"},
-    {"max_num_batched_tokens": 64},
-    {"num_gpu_blocks_override": 1024},
-    {"detokenizer": DETOKENIZER},
-    {"setup": "served"},
-)
+_FEW = 12
+"""The longest requests that a small pool has room for: enough that what SGLang counts on their
+ending early lets in more of them, where their outputs are at least a quarter of them.
+"""
 _DETOKENIZERS = ("none", DETOKENIZER)
+_FEATURES = ("none", "stop")
 _SETUPS = ("lean", "served")
 
 
@@ -48,6 +45,7 @@ class SglangHostPath(AdaptedEngine):
     axes = frozenset(
         {
             "detokenizer",
+            "features",
             "max_num_batched_tokens",
             "num_gpu_blocks_override",
             "output_processing",
@@ -60,6 +58,7 @@ class SglangHostPath(AdaptedEngine):
         "representation": (),
         "device": ("null",),
         "detokenizer": _DETOKENIZERS,
+        "features": _FEATURES,
         "output_processing": tuple(LOOPS),
         "setup": _SETUPS,
     }
@@ -82,6 +81,7 @@ class SglangHostPath(AdaptedEngine):
         for flag, asked, own in (
             ("--device ", config.device or "null", ("null",)),
             ("--axis detokenizer=", config.detokenizer, _DETOKENIZERS),
+            ("--axis features=", config.features, _FEATURES),
             ("--output-processing ", config.output_processing, tuple(LOOPS)),
             ("--axis setup=", config.setup, _SETUPS),
         ):
@@ -124,7 +124,7 @@ class SglangHostPath(AdaptedEngine):
             can_pause=True,
             outlives_fork=config.detokenizer == "none" and config.setup == "lean",
             trace_every=16,
-            ways=_WAYS,
+            ways=_ways(_FEW * (config.max_model_len + MARGIN)),
         )
 
     @staticmethod
@@ -161,3 +161,19 @@ class SglangHostPath(AdaptedEngine):
     def read_back(self) -> EngineState:
         """What the scheduler and its parts turned out to be."""
         return scheduler_state(self._config, self._driver)
+
+
+def _ways(small_pool: int) -> tuple[dict[str, str | int], ...]:
+    """Whose requests must not end early has room for all of them set aside, and the rest waits;
+    of others some are retracted.
+    """
+    is_small: dict[str, str | int] = {"num_gpu_blocks_override": small_pool}
+    return (
+        {"prefix_caching": "on"},
+        {"output_processing": "overlapped"},
+        {"max_num_batched_tokens": 64},
+        is_small,
+        is_small | {"features": "stop"},
+        {"detokenizer": DETOKENIZER},
+        {"setup": "served"},
+    )

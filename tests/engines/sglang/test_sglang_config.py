@@ -27,6 +27,7 @@ def test_nothing_named_is_the_null_device():
         ({"output_processing": "thread"}, "has inline, overlapped"),
         ({"setup": "shipped"}, "--axis setup=shipped: sglang-hostpath has lean, served"),
         ({"detokenizer": "decode_stream"}, "--axis detokenizer=.* has none, batch_decode"),
+        ({"features": "grammar"}, "--axis features=grammar: sglang-hostpath has none, stop"),
         ({"representation": "list_of_lists"}, "leave it out"),
         ({"max_num_seqs": 0}, "must be at least 1"),
         ({"num_gpu_blocks_override": 107}, "a request has up to 100"),
@@ -73,3 +74,12 @@ def test_what_has_threads_at_sockets_does_not_outlive_a_fork():
     assert traits(complete()).outlives_fork
     assert not traits(complete(detokenizer="batch_decode")).outlives_fork
     assert not traits(complete(setup="served")).outlives_fork
+
+
+def test_a_way_of_the_gates_has_a_pool_that_is_small_for_any_workload_and_room_for_each_request():
+    traits = ENGINES.load("sglang-hostpath").traits
+    for length in (100, 4_000):
+        asked = complete(max_num_seqs=64, max_model_len=length)
+        pools = [way["num_gpu_blocks_override"] for way in traits(asked).ways if "features" in way]
+        assert all(length < pool < 32 * length for pool in pools)
+        assert len(pools) == 1
