@@ -759,7 +759,7 @@ _TABLE = (
             "leaks",
             definition,
             "tracemalloc",
-            0.005,  # where a cache is to grow, a comment has moved it by 0.12 %
+            0.005,  # where a cache is to grow, containers found by address move it by 0.12 %
             0.5,
             counted_as=f"leaked/{of}",
         )
