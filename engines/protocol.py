@@ -76,7 +76,7 @@ class EngineConfig:
     ``tensor_parallel_size`` as in vLLM; ``sampling``: "greedy", or a temperature and perhaps top-k
     and top-p, "0.8:50:0.9". ``wire``: a format, perhaps "+" and how it gets there; ``wire_spin``:
     seconds that an end may look for a message before it parks, or "auto".
-    ``features``: what each request asks of vLLM beside, "none" or names with "+" between.
+    ``features``: what each request asks of the engine beside, "none" or names with "+" between.
     ``front_end``: vLLM's, "llm" or "async"; ``log_stats``: whether it keeps statistics. ``setup``:
     "lean", or "shipped" where the engine's own defaults stand in the place of
     ``output_processing`` and ``enable_prefix_caching``, and it keeps statistics; "served" the same
@@ -144,7 +144,7 @@ class Traits:
     same requests once, step for step, to be measured. ``has_messages``: something crosses to
     workers that the trial's process can see. ``trace_every``: a gate traces a random one of so many
     steps: all would take minutes. ``ways``: settings, by axis, that between them run what an
-    engine does not run as configured.
+    engine does not run as configured; as many however it is sized.
     """
 
     is_exact: bool = False

@@ -202,8 +202,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     features: Annotated[
         str,
         Axis(
-            "What each request asks for beside: none, or of stop, grammar and, of vLLM, samples:N, "
-            "lora:N and kv-connector, with + between.",
+            "What each request asks for beside: none, or of stop, grammar, of SGLang stop-token "
+            "and, of vLLM, samples:N, lora:N and kv-connector, with + between.",
             "features",
         ),
     ] = "none"

@@ -31,7 +31,7 @@ StepPart = Literal["fixed", "row", "pair", "context", "block", "block_step", "pr
 STEP_PARTS: tuple[StepPart, ...] = get_args(StepPart)
 AT_MOST_ONE_A_ROW = frozenset(f"bytecodes_per_{part}" for part in ("fixed", "block", "block_step"))
 """Metrics of the parts that a decode step has no more of than requests."""
-When = Literal["step", "add", "finish", "abort", StepPart]
+When = Literal["step", "add", "finish", "abort", "preempt", StepPart]
 """``step``: per request and step; per request, as it is added, served or aborted; or a part."""
 
 
@@ -759,7 +759,7 @@ _TABLE = (
             "leaks",
             definition,
             "tracemalloc",
-            0.005,  # where a cache is to grow, a comment has moved it by 0.12 %
+            0.005,  # where a cache is to grow, a container more or less has moved it by 0.12 %
             0.5,
             counted_as=f"leaked/{of}",
         )
@@ -875,6 +875,21 @@ _TABLE = (
         counted="bytecodes",
         counted_as="bytecodes to abort a request",
     ),
+    Metric(
+        "bytecodes_per_preempt",
+        "bytecodes",
+        "lower",
+        "exact",
+        "opcodes",
+        "bytecodes that a step which preempts executes more than the next of as many rows, mean "
+        "per request preempted",
+        "docs/method.md",
+        0.002,
+        2,
+        when="preempt",
+        counted="bytecodes",
+        counted_as="bytecodes to preempt a request",
+    ),
     *(
         Metric(
             f"bytecodes_per_{part}",
@@ -942,6 +957,20 @@ _TABLE = (
         when="abort",
         counted="allocations",
         counted_as="tracked objects to abort a request",
+    ),
+    Metric(
+        "allocations_per_preempt",
+        "objects",
+        "lower",
+        "exact",
+        "opcodes",
+        "the same, for what bytecodes_per_preempt is of",
+        "docs/method.md",
+        0.002,
+        0.5,
+        when="preempt",
+        counted="allocations",
+        counted_as="tracked objects to preempt a request",
     ),
     Metric(
         "tracked_heap",

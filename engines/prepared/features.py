@@ -21,6 +21,7 @@ _MOST = 64
 class Features(NamedTuple):
     """``samples`` of each request; ``num_loras``: adapters that requests take turns with.
 
+    ``has_stop_token``: one that never comes, so an engine may count on an early end.
     ``has_connector``: the scheduler asks one that finds nothing for each request's KV cache.
     """
 
@@ -28,6 +29,7 @@ class Features(NamedTuple):
     num_loras: int = 0
     has_grammar: bool = False
     has_stop: bool = False
+    has_stop_token: bool = False
     has_connector: bool = False
 
     @property
@@ -38,6 +40,7 @@ class Features(NamedTuple):
 
 _FIELD = {
     "stop": "has_stop",
+    "stop-token": "has_stop_token",
     "grammar": "has_grammar",
     "kv-connector": "has_connector",
     "samples": "samples",

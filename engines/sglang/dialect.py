@@ -18,7 +18,7 @@ LOOPS = {"inline": "event_loop_normal", "overlapped": "event_loop_overlap"}
 VOCAB_SIZE = 50_257
 """GPT-2's, as that of the other engines without a model."""
 
-_FEATURES = ("stop", "grammar")
+_FEATURES = ("stop", "stop-token", "grammar")
 
 MARGIN = 8
 """Tokens that a step under way may write past a request's last."""
@@ -38,6 +38,11 @@ def pool_tokens(config: EngineConfig) -> int:
     return config.num_gpu_blocks_override or 6 * longest + 4096
 
 
+def vocab_size(config: EngineConfig) -> int:
+    """Of the model; no token is so large, and what is ends a request."""
+    return max(VOCAB_SIZE, config.vocab_size)
+
+
 def write_model(folder: Path, config: EngineConfig) -> None:
     """The config of a model as small as can be; it has no weights."""
     from engines.sglang.no_model import MODEL_CLASS
@@ -50,7 +55,7 @@ def write_model(folder: Path, config: EngineConfig) -> None:
         "num_hidden_layers": 1,
         "num_attention_heads": 1,
         "num_key_value_heads": 1,
-        "vocab_size": max(VOCAB_SIZE, config.vocab_size),  # what is beyond ends a request
+        "vocab_size": vocab_size(config),
         "max_position_embeddings": config.max_model_len + MARGIN,
         "rms_norm_eps": 1e-5,
         "hidden_act": "silu",
@@ -155,6 +160,20 @@ def turns(scheduler: Any) -> Any:
     return found
 
 
+def count_retractions(tell: Callable[[int], object]) -> None:
+    """Tell of each time how many requests lose their rows, for the pool is full."""
+    from sglang.srt.managers.schedule_batch import ScheduleBatch
+
+    retract = ScheduleBatch.retract_decode
+
+    def retract_decode(*args: Any, **kwargs: Any) -> Any:
+        found = retract(*args, **kwargs)
+        tell(len(found[0]))
+        return found
+
+    ScheduleBatch.retract_decode = retract_decode
+
+
 def receive_by(scheduler: Any, take: Callable[[], list[Any]]) -> None:
     """Have a scheduler ask ``take`` for new requests."""
     if hasattr(scheduler, "request_receiver"):  # of slots, so its class it is
@@ -193,10 +212,12 @@ class _Sender:
 
 def sampling(params: SamplingParams, config: EngineConfig) -> dict[str, Any]:
     """How a request is sampled, in SGLang's words."""
-    features, eos_token_id = features_asked(config), config.eos_token_id  # -1 for none
+    features = features_asked(config)
     stops = list(params.stop_token_ids)
-    if not params.ignore_eos and eos_token_id >= 0:
-        stops.append(eos_token_id)
+    if not params.ignore_eos and config.eos_token_id >= 0:
+        stops.append(config.eos_token_id)
+    if features.has_stop_token:
+        stops.append(vocab_size(config))  # which no token is
     return {
         "max_new_tokens": params.max_tokens,
         "temperature": 0.0,

@@ -74,6 +74,8 @@ class Driver(Adapter):
             dialect.receive_from(self.scheduler, self.server.receiving)
             dialect.send_by(self.scheduler, "tokenizer", self.server.told)
         dialect.send_by(self.scheduler, "detokenizer", self._giver)
+        self._retracted: list[int] = []
+        dialect.count_retractions(self._retracted.append)
         self._turns = dialect.turns(self.scheduler)
 
     def _around(self, args: Any, ports: Any) -> tuple[Any, Any]:
@@ -168,6 +170,9 @@ class Driver(Adapter):
                 rid = self._rids[request]
                 self._runner.forget(rid)
                 self._requests.pop(rid, None)
+        if not self._requests and self.config.num_gpu_blocks_override:
+            # Idle, it forgets that the pool was full; until then it lets in fewer.
+            next(self._turns)
         return made[0] if len(made) == 1 else _together(made)
 
     def _new_tokens(self, output: Any) -> NewTokens | None:
@@ -201,6 +206,10 @@ class Driver(Adapter):
     def has_unfinished_requests(self) -> bool:
         """Whether a request waits for a token."""
         return bool(self._requests)
+
+    def scheduler_stats(self) -> dict[str, int]:
+        """How many requests were retracted, which is SGLang's word for preempted."""
+        return {"num_preemptions": sum(self._retracted)}
 
     def shutdown(self) -> None:
         """Remove the model's folder; SGLang's sockets and groups end with the process."""

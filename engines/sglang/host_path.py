@@ -24,16 +24,10 @@ from engines.sglang.read_back import scheduler_state
 from engines.sglang.releases import SGLANG
 from engines.stages import ProcessStages
 
-_WAYS: tuple[dict[str, str | int], ...] = (
-    {"prefix_caching": "on"},
-    {"output_processing": "overlapped"},
-    {"max_num_batched_tokens": 64},
-    {"num_gpu_blocks_override": 1024},
-    {"detokenizer": DETOKENIZER},
-    {"features": "stop"},
-    {"features": "grammar"},
-    {"setup": "served"},
-)
+_FEW = 12
+"""The longest requests that a small pool has room for: enough that what SGLang counts on their
+ending early lets in more of them, where their outputs are at least a quarter of them.
+"""
 _DETOKENIZERS = ("none", DETOKENIZER)
 _SETUPS = ("lean", "served")
 
@@ -130,7 +124,7 @@ class SglangHostPath(AdaptedEngine):
             can_pause=True,
             outlives_fork=not _has_text(config),
             trace_every=16,
-            ways=_WAYS,
+            ways=_ways(_FEW * (config.max_model_len + MARGIN)),
         )
 
     @staticmethod
@@ -175,4 +169,22 @@ def _has_text(config: EngineConfig) -> bool:
         config.detokenizer != "none"
         or config.setup == "served"
         or features_asked(config).needs_text
+    )
+
+
+def _ways(small_pool: int) -> tuple[dict[str, str | int], ...]:
+    """Whose requests must not end early has room for all of them set aside, and the rest waits;
+    of others some are retracted.
+    """
+    is_small: dict[str, str | int] = {"num_gpu_blocks_override": small_pool}
+    return (
+        {"prefix_caching": "on"},
+        {"output_processing": "overlapped"},
+        {"max_num_batched_tokens": 64},
+        is_small,
+        is_small | {"features": "stop-token"},
+        {"detokenizer": DETOKENIZER},
+        {"features": "stop"},
+        {"features": "grammar"},
+        {"setup": "served"},
     )

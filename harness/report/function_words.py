@@ -18,6 +18,7 @@ _WHEN: Mapping[When, str] = {
     "add": ", as a request is added",
     "finish": ", as a request is served",
     "abort": ", as a request is aborted",
+    "preempt": ", as a request is preempted",
     "fixed": ", of a step whatever its batch",
     "row": ", for each request in a step",
     "pair": ", for each pair of requests",

@@ -29,7 +29,12 @@ from harness.trial.step_costs import RequestFunctionCost, is_told
 
 _NAMED = 5
 """Functions that the answer names."""
-_CALLS = {"add": "added", "finish": "served and finished", "abort": "aborted"}
+_CALLS = {
+    "add": "added",
+    "finish": "served and finished",
+    "abort": "aborted",
+    "preempt": "preempted",
+}
 
 
 def functions_answer(body: FunctionsBody) -> list[str]:

@@ -36,6 +36,7 @@ _SUBJECTS = {
         "bytecodes_per_add",
         "bytecodes_per_finish",
         "bytecodes_per_abort",
+        "bytecodes_per_preempt",
         "allocations_per_",
     ),
     "Steps": (

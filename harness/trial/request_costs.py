@@ -20,6 +20,8 @@ from harness.trial.step_costs import Counted, RequestFunctionCost, usual_count
 from workloads.schedule import Schedule
 
 _MOST_REQUESTS = 16
+_MOST_PREEMPTING = 32
+"""Requests, together more than a cache that preempts has room for."""
 _RUNNING = 18
 """Output tokens of a request that is aborted, or runs beside one: enough for all steps counted."""
 _PERIODS = (32, 16)
@@ -232,6 +234,23 @@ class _Visitors:
         abort_all(self._engine, indices)
         return self._cost(meter)
 
+    def preempt(self, count: int) -> Cost | None:
+        """The first step that preempts, less the next, if that has as many rows and none ends."""
+        engine = self._engine
+        engine.step()  # idle: what it has learnt of a full cache may be forgotten then
+        longest = max(len(self._prompt(i)) for i in range(count))
+        indices = self._add(count, self._schedule.max_model_len - longest, operator.call)
+        found, last, num_before, rows_before = None, Meter(), 0, 0
+        while engine.has_unfinished_requests() and found is None:
+            meter, before = Meter(), _num_preemptions(engine)
+            rows = sum(map(len, self._step(meter.call)))
+            num_preempted = _num_preemptions(engine) - before
+            if num_before and not num_preempted and rows == rows_before:
+                found = self._cost(last).without(self._cost(meter)).per(num_before)
+            last, num_before, rows_before = meter, num_preempted, rows
+        abort_all(engine, indices)
+        return found
+
     def move_on(self, count: int) -> None:
         """Let as many requests as steps come and go: no window begins where the last one did."""
         if count:
@@ -277,6 +296,10 @@ class _Visitors:
         return got
 
 
+def _num_preemptions(engine: StepEngine) -> int:
+    return engine.scheduler_stats().get("num_preemptions", 0)
+
+
 class RequestCosts(NamedTuple):
     """By call: what it costs in the window that is like most, and what each window counted. And
     what has run in all of them.
@@ -294,7 +317,8 @@ def request_costs(
     streams: Streams | None = None,
     output_text: Callable[[int], str] | None = None,
 ) -> RequestCosts:
-    """What a request takes to ``add``, to ``finish`` (being served included) and to ``abort``.
+    """What a request takes to ``add``, to ``finish`` (being served included), to ``abort`` and,
+    where the engine has preempted any so far, to ``preempt``.
 
     The engine must be idle. A request is scheduled first, computes its prompt, ends, and its tokens
     and text are taken; what its decode steps cost is in no figure here. It has 64 tokens, or 32
@@ -321,10 +345,16 @@ def request_costs(
             for shift in _SHIFTS:
                 visitors.move_on(min(shift, count))
                 windows.append(_window(visitors, count, lives))
+            if _num_preemptions(engine):
+                most = min(_MOST_PREEMPTING, batch_size, schedule.num_requests)
+                for window in windows:
+                    if (cost := visitors.preempt(most)) is not None:
+                        window["preempt"] = cost
     finally:
         gc.callbacks[:] = callbacks
         restore(before)
-    counted = {call: [window[call].counted for window in windows] for call in windows[0]}
+    calls = [call for call in windows[-1] if all(call in window for window in windows)]
+    counted = {call: [window[call].counted for window in windows] for call in calls}
     costs = {call: windows[_like_most(each)][call] for call, each in counted.items()}
     return RequestCosts(costs, counted, sorted(visitors.ran))
 

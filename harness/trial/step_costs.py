@@ -38,8 +38,9 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Functions and calls of the steps that were traced, counted over all of them.
 
     They had ``num_steps`` steps and ``num_rows`` requests' outputs. ``per_request``: what else a
-    request costs, by ``add``, ``finish`` and ``abort``. ``every``: one step in so many was traced,
-    of all steps, and ``samples`` has the outputs and bytecodes of each; 0: a few full ones were.
+    request costs, by ``add``, ``finish``, ``abort``, ``preempt``. ``every``: one step in so many
+    was traced, of all steps, and ``samples`` has the outputs and bytecodes of each; 0: a few full
+    ones were.
     ``windows``: what each of several windows counted of such a call; ``per_request`` is of one.
     ``beside``: threads and processes that ran or were started meanwhile, in which nothing is
     counted.

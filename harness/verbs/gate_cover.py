@@ -1,12 +1,13 @@
 """Cells that a gate adds, so that changed functions run which none of its own has executed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
 
 from engines.cache import cache_root
+from engines.protocol import EngineClass
+from engines.registry import ENGINES
 from harness.axes import AXES, Cell, values
 from harness.experiment.grid import cross, traits, varying
 from harness.experiment.outcomes import Trials
@@ -14,6 +15,7 @@ from harness.experiment.plan import counting_plan
 from harness.explain.changed_functions import ChangedFunction
 from harness.tracking.gate.kept_ways import KeptWays
 from harness.tracking.gate.not_run import functions_run, not_run, size
+from harness.trial.engine_config import engine_config
 from harness.trial.output_hashes import QualifiedName, RanFunction
 from harness.verbs.caller import Caller
 from harness.verbs.gate_trials import GateTrials
@@ -88,16 +90,11 @@ def _ran_in_small(
         beside=trials.session,
     )
     (workload,) = small.runner.schedules
-    base = values(asked) | {"workload": workload, "release": trials.trees[1].folder}
+    in_small = msgspec.structs.replace(asked, workload=workload, release=trials.trees[1].folder)
     small_of: dict[Cell, Cell] = {}
-    for way in traits(asked).ways:
-        axes = {axis: [value] for axis, value in (base | way).items()}
-        with suppress(ValueError):  # what is asked for and the way contradict one another
-            for cell in cross(axes, small.runner.schedules, {workload: asked.model}).cells:
-                as_asked = msgspec.structs.replace(
-                    cell, workload=asked.workload, release=asked.release
-                )
-                small_of[as_asked] = cell
+    ways = zip(_in_ways(trials.session, asked), _in_ways(small, in_small), strict=True)
+    for cells, small_cells in ways:
+        small_of.update(zip(cells, small_cells, strict=False))
     kept = KeptWays(cache_root() / "ways" / f"{asked.engine}.json")
     known = kept.load()
     guessed = {
@@ -113,6 +110,18 @@ def _ran_in_small(
             found |= {cell: ran[small_of[cell]] for cell in tried if small_of[cell] in ran}
     kept.save({_flags(asked, cell): {(e.file, e.name) for e in ran} for cell, ran in found.items()})
     return found
+
+
+def _in_ways(session: Session, asked: Cell) -> Iterator[list[Cell]]:
+    """A cell in each way of its engine, sized for its workload; none where it cannot run so."""
+    engine: EngineClass = ENGINES.load(asked.engine)
+    schedules = session.runner.schedules
+    for way in engine.traits(engine_config(asked, schedules[asked.workload])).ways:
+        axes = {axis: [value] for axis, value in (values(asked) | way).items()}
+        try:
+            yield cross(axes, schedules, {asked.workload: asked.model}).cells
+        except ValueError:
+            yield []
 
 
 def _still_left(

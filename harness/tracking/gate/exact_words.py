@@ -23,7 +23,12 @@ _KEPT_BLOCKS, _KEPT_BYTES = "allocated_blocks_kept_per_step", "memory_kept_per_s
 _LEAKED_BYTES = "leaked_bytes_per_"
 _GARBAGE = "cyclic_garbage_per_step"
 _MOST_LINES = 3
-_OF_A_REQUEST = {"add": "to add", "finish": "to admit and finish", "abort": "to abort"}
+_OF_A_REQUEST = {
+    "add": "to add",
+    "finish": "to admit and finish",
+    "abort": "to abort",
+    "preempt": "to preempt",
+}
 _OF_A_PART: Mapping[StepPart, str] = {
     "fixed": "a step takes {} whatever its batch",
     "row": "each request takes {} of a step",

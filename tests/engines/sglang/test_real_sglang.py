@@ -312,6 +312,32 @@ def test_a_request_that_is_retracted_gets_the_tokens_that_it_would_have_got():
     assert {*map(len, tokens)} == {200}
 
 
+TURNS = """
+import json
+import numpy as np
+from engines.protocol import EngineConfig, SamplingParams
+from engines.registry import ENGINES
+engine_class = ENGINES.load("sglang-hostpath")
+config = EngineConfig(max_num_seqs=16, max_model_len=88, max_num_batched_tokens=130, device="",
+                      device_profile="", representation="", output_processing="overlapped")
+engine = engine_class(engine_class.complete(config))
+for index in range(16):
+    prompt = np.arange(index + 1, index + 49, dtype=np.int32)
+    engine.add_request(index, prompt, SamplingParams(40))
+rows = []
+while engine.has_unfinished_requests():
+    rows.append(sum(len(each.request_index) for each in engine.step().delivered))
+print(json.dumps(rows))
+"""
+
+
+@pytest.mark.parametrize(("release", "turns", "batch"), [("0.5.22", 87, 15), ("0.5.23", 46, 16)])
+def test_where_prompts_come_in_chunks_0_5_22_has_one_wait_until_others_end(release, turns, batch):
+    rows = in_the_engines_process(TURNS, release)
+    assert (len(rows), max(rows)) == (turns, batch)
+    assert sum(rows) == 16 * 40
+
+
 REFUSED = """
 import json
 import numpy as np

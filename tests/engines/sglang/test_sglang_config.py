@@ -30,7 +30,7 @@ def test_nothing_named_is_the_null_device():
         ({"representation": "list_of_lists"}, "leave it out"),
         (
             {"features": "samples:2"},
-            "--axis features=samples:2: must be none or, .* stop and grammar$",
+            "--axis features=samples:2: must be none or, .* stop, stop-token and grammar$",
         ),
         ({"max_num_seqs": 0}, "must be at least 1"),
         ({"num_gpu_blocks_override": 107}, "a request has up to 100"),
@@ -78,3 +78,14 @@ def test_what_has_threads_at_sockets_does_not_outlive_a_fork():
     assert not traits(complete(detokenizer="batch_decode")).outlives_fork
     assert not traits(complete(setup="served")).outlives_fork
     assert not traits(complete(features="stop")).outlives_fork
+    assert traits(complete(features="stop-token")).outlives_fork
+
+
+def test_a_way_of_the_gates_has_a_pool_that_is_small_for_any_workload_and_room_for_each_request():
+    traits = ENGINES.load("sglang-hostpath").traits
+    for length in (100, 4_000):
+        asked = complete(max_num_seqs=64, max_model_len=length)
+        ways = traits(asked).ways
+        pools = [each["num_gpu_blocks_override"] for each in ways if len(each) == 2]
+        assert all(length < pool < 32 * length for pool in pools)
+        assert len(pools) == 1
