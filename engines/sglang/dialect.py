@@ -210,9 +210,8 @@ class _Sender:
         self.send_pyobj = give
 
 
-def sampling(params: SamplingParams, config: EngineConfig) -> dict[str, Any]:
+def sampling(params: SamplingParams, config: EngineConfig, features: Features) -> dict[str, Any]:
     """How a request is sampled, in SGLang's words."""
-    features = features_asked(config)
     stops = list(params.stop_token_ids)
     if not params.ignore_eos and config.eos_token_id >= 0:
         stops.append(config.eos_token_id)

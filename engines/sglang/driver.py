@@ -34,6 +34,7 @@ class Driver(Adapter):
         from engines.sglang.tokens import ScriptedRunner
 
         self._dialect = dialect
+        self._features = dialect.features_asked(config)
         self.vocab_size = dialect.VOCAB_SIZE  # type: ignore[misc]
         self._folder = Path(private_folder("sglang"))
         self.server: Any = None
@@ -49,7 +50,7 @@ class Driver(Adapter):
             self.reader, self.server = self._around(args, ports)
             dialect.publish(args, "scheduler")
             self.scheduler = dialect.scheduler(args, ports)
-            if dialect.features_asked(config).has_grammar:
+            if self._features.has_grammar:
                 self._take_grammars()
         except BaseException:
             self.shutdown()
@@ -134,7 +135,7 @@ class Driver(Adapter):
             self.take_text(request)  # of an earlier run, whose texts nobody took
         rid = self._rids[request] = self._dialect.next_rid(request, self._rids.get(request))
         prompt = prompt_token_ids.tolist()
-        sampling = self._dialect.sampling(params, self.config)
+        sampling = self._dialect.sampling(params, self.config, self._features)
         self._runner.admit(rid, len(prompt))
         if self.server is None:
             tokenizer = self.scheduler.tokenizer
@@ -170,9 +171,9 @@ class Driver(Adapter):
                 rid = self._rids[request]
                 self._runner.forget(rid)
                 self._requests.pop(rid, None)
-        if not self._requests and self.config.num_gpu_blocks_override:
-            # Idle, it forgets that the pool was full; until then it lets in fewer.
-            next(self._turns)
+                if not self._requests and self.config.num_gpu_blocks_override:
+                    # Idle, it forgets that the pool was full; until then it lets in fewer.
+                    next(self._turns)
         return made[0] if len(made) == 1 else _together(made)
 
     def _new_tokens(self, output: Any) -> NewTokens | None:

@@ -35,16 +35,14 @@ class ScriptedRunner:
         self._rows = self._prompt_lens = np.empty(0, np.int64)
         self._forwarded: Any = None
         has_grammar = features_asked(config).has_grammar
-        self._fitting = fitting_tokens(config.tokenizer) if has_grammar else None
-        self._fill_mask: Callable[[Any, Any], Any] | None = None
+        self._fitting: Any = fitting_tokens(config.tokenizer) if has_grammar else None
 
     def take_over(self, model_runner: Any) -> None:
         """Have a release's runner answer with ours."""
         self._forwarded = _forwarded(model_runner)
-        if self._fitting is not None:
-            self._fill_mask = model_runner._preprocess_logits
+        self._fill_mask = model_runner._preprocess_logits
         model_runner.forward = self.forward
-        model_runner.sample = self.sample
+        model_runner.sample = self.sample if self._fitting is None else self.sample_fitting
 
     def admit(self, rid: str, prompt_len: int) -> None:
         """A request whose first token follows so many of its prompt."""
@@ -65,18 +63,18 @@ class ScriptedRunner:
         """No logits, as the release's forward pass would hand them over."""
         return self._forwarded
 
-    def sample(self, logits: Any, batch: Any, *_: Any, **__: Any) -> Any:
+    def sample(self, _: Any, batch: Any, *__: Any, **___: Any) -> Any:
         """A step's tokens, int64 ``[num_rows]``; in a chunk of a prompt they are nobody's."""
-        if self._fill_mask is not None:
-            self._fill_mask(logits, batch.sampling_info)
         context = batch.seq_lens.numpy()
         position = np.maximum(context - self._prompt_lens, 0)
         rows = self._rows
         scheduled = DeviceBatch(rows, position, np.ones(len(rows), np.int32), context, None, None)
-        tokens = self._device.launch(scheduled).tokens[:, 0]
-        if self._fitting is not None:
-            tokens = self._fitting[tokens]
-        return self._tensor(tokens.astype(np.int64))
+        return self._tensor(self._device.launch(scheduled).tokens[:, 0].astype(np.int64))
+
+    def sample_fitting(self, logits: Any, batch: Any, *_: Any, **__: Any) -> Any:
+        """The same where requests have a grammar: its mask is filled, and each token is a text."""
+        self._fill_mask(logits, batch.sampling_info)
+        return self._tensor(self._fitting[self.sample(logits, batch).numpy()].astype(np.int64))
 
 
 def _forwarded(model_runner: Any) -> Any:

@@ -136,19 +136,23 @@ def test_counts_repeat_to_the_digit_and_overlapped_does_more_per_step(tmp_path, 
 
 
 def test_a_list_planted_per_request_and_step_is_counted(tmp_path, plain):
-    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", tmp_path / "python" / "sglang")
-    planted_in(tmp_path / "python" / "sglang")
-    asked = even_cell(release=str(tmp_path))
+    line = "        send_token_offset = req.send_token_offset\n"
+    module = "managers/scheduler_components/output_streamer.py"
+    asked = even_cell(release=planted(tmp_path, module, line, f"{line}        planted = [req]\n"))
     (result,) = run([trial(EVEN, tmp_path, asked, "opcodes")])
     # Load, list, store: three bytecodes for each request and step.
     assert exact(result)[0] == pytest.approx(exact(plain)[0] + 3, abs=1e-9)
 
 
-def planted_in(package: Path) -> None:
-    path = package / "srt" / "managers" / "scheduler_components" / "output_streamer.py"
-    text, line = path.read_text(), "        send_token_offset = req.send_token_offset\n"
-    assert line in text
-    path.write_text(text.replace(line, f"{line}        planted = [req]\n", 1))
+def planted(folder: Path, module: str, found: str, instead: str) -> str:
+    """A tree in which one place of a module under ``srt`` reads otherwise."""
+    package = folder / "python" / "sglang"
+    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", package)
+    path = package / "srt" / module
+    text = path.read_text()
+    assert text.count(found) == 1
+    path.write_text(text.replace(found, instead))
+    return str(folder)
 
 
 def test_the_thread_of_an_old_release_is_counted_where_it_is_done(tmp_path):
@@ -175,37 +179,30 @@ def test_the_detokenizer_gives_each_requests_text_and_its_work_is_counted(tmp_pa
 
 
 def test_a_loop_planted_in_the_detokenizer_is_counted_with_it_alone(tmp_path, plain):
-    package = tmp_path / "python" / "sglang"
-    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", package)
-    path = package / "srt" / "managers" / "detokenizer_manager.py"
-    text, line = path.read_text(), "            rid = recv_obj.rids[i]\n            if rid not in"
-    assert text.count(line) == 1
-    path.write_text(text.replace(line, f"            planted = [i]\n{line}"))
-    tree = {"release": str(tmp_path)}
+    line = "            rid = recv_obj.rids[i]\n            if rid not in"
+    module, instead = "managers/detokenizer_manager.py", f"            planted = [i]\n{line}"
+    tree = {"release": planted(tmp_path, module, line, instead)}
     asked = [
         even_cell(**tree),
         *(even_cell(detokenizer="batch_decode", **each) for each in ({}, tree)),
     ]
-    without, behind, planted = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
+    without, behind, longer = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
     assert exact(without) == exact(plain)
     # Load, list, store: three bytecodes for each request and step.
-    assert exact(planted)[0] == pytest.approx(exact(behind)[0] + 3, abs=1e-9)
+    assert exact(longer)[0] == pytest.approx(exact(behind)[0] + 3, abs=1e-9)
 
 
 @pytest.mark.parametrize("way", [{}, {"output_processing": "overlapped"}, {"setup": "served"}])
 def test_a_request_that_asks_for_more_is_longer_by_that_and_repeats_to_the_digit(tmp_path, way):
-    package = tmp_path / "python" / "sglang"
-    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", package)
-    path = package / "srt" / "constrained" / "xgrammar_backend.py"
-    text, line = path.read_text(), "    def accept_token(self, token: int):\n"
-    assert text.count(line) == 1
-    path.write_text(text.replace(line, f"{line}        planted = [self]\n"))
+    line = "    def accept_token(self, token: int):\n"
+    module, instead = "constrained/xgrammar_backend.py", f"{line}        planted = [self]\n"
+    tree = planted(tmp_path, module, line, instead)
     asked = [
         even_cell(**{"detokenizer": "batch_decode"} | way),
         *(even_cell(features=each, **way) for each in ("stop", "grammar", "grammar")),
-        even_cell(features="grammar", release=str(tmp_path), **way),
+        even_cell(features="grammar", release=tree, **way),
     ]
-    plain, stop, grammar, again, planted = run(
+    plain, stop, grammar, again, longer = run(
         [trial(EVEN, tmp_path, each, "opcodes") for each in asked]
     )
     assert stop.tokens_sha256 == plain.tokens_sha256
@@ -214,7 +211,7 @@ def test_a_request_that_asks_for_more_is_longer_by_that_and_repeats_to_the_digit
     assert exact(grammar)[0] > exact(plain)[0]
     assert exact(again) == exact(grammar)
     # Load, list, store: three bytecodes for each request and step.
-    assert exact(planted)[0] == pytest.approx(exact(grammar)[0] + 3, abs=1e-9)
+    assert exact(longer)[0] == pytest.approx(exact(grammar)[0] + 3, abs=1e-9)
 
 
 @pytest.mark.parametrize("release", ["0.4.6", "0.5.5", "0.5.12"])
@@ -238,16 +235,18 @@ def test_a_grammar_that_would_wait_for_a_thread_is_refused(tmp_path):
 
 def test_served_does_more_than_the_detokenizer_alone_and_repeats_to_the_digit(tmp_path):
     shipped = {"output_processing": "overlapped", "prefix_caching": "on"}
+    line = "            # Build meta_info and return value\n"
+    module, instead = "managers/tokenizer_manager.py", f"            planted = [i]\n{line}"
     asked = [
         even_cell(detokenizer="batch_decode", **shipped),
         *[even_cell(setup="served")] * 2,
-        even_cell(setup="served", release=tampered(tmp_path)),
+        even_cell(setup="served", release=planted(tmp_path, module, line, instead)),
     ]
-    behind, served, again, planted = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
+    behind, served, again, longer = run([trial(EVEN, tmp_path, each, "opcodes") for each in asked])
     assert exact(served) == exact(again)
     assert exact(served)[0] > 1.3 * exact(behind)[0]
     # Load, list, store: three bytecodes for each request and step.
-    assert exact(planted)[0] == pytest.approx(exact(served)[0] + 3, abs=1e-9)
+    assert exact(longer)[0] == pytest.approx(exact(served)[0] + 3, abs=1e-9)
     assert "TokenizerManager" in served.engine_state["served_by"]
 
 
@@ -263,17 +262,6 @@ def test_stages_are_told_apart_and_repeat_to_the_digit(tmp_path):
             *("detokenize", "process_outputs", "deliver", "sse", "transport", "event loop"),
         }
         assert min(costs.values()) > 0
-
-
-def tampered(folder: Path) -> str:
-    """A tree with a list planted in the tokenizer manager, for each request and step."""
-    package = folder / "python" / "sglang"
-    shutil.copytree(SGLANG.layer(SGLANG.PINNED) / "sglang", package)
-    path = package / "srt" / "managers" / "tokenizer_manager.py"
-    text, line = path.read_text(), "            # Build meta_info and return value\n"
-    assert text.count(line) == 1
-    path.write_text(text.replace(line, f"            planted = [i]\n{line}"))
-    return str(folder)
 
 
 RETRACTED = """
