@@ -65,6 +65,10 @@ class Reader:
         """From 0.4.6 each text comes as a whole."""
         self._parts.update(zip(answer.rids, zip(answer.output_strs, strict=True), strict=True))
 
-    def take_text(self, rid: str) -> str:
-        """A request's whole text; it is forgotten."""
-        return "".join(self._parts.pop(rid, ()))
+    def text(self, rid: str) -> str:
+        """A request's text so far; "" of one that is forgotten."""
+        return "".join(self._parts.get(rid, ()))
+
+    def forget(self, rid: str) -> None:
+        """Keep its text no longer."""
+        self._parts.pop(rid, None)

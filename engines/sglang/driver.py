@@ -131,8 +131,6 @@ class Driver(Adapter):
                 "sglang-hostpath runs without sampler and tokenizer: leave min_tokens and stop "
                 "strings out"
             )
-        if self.reader is not None:
-            self.take_text(request)  # of an earlier run, whose texts nobody took
         rid = self._rids[request] = self._dialect.next_rid(request, self._rids.get(request))
         prompt = prompt_token_ids.tolist()
         sampling = self._dialect.sampling(params, self.config, self._features)
@@ -151,6 +149,8 @@ class Driver(Adapter):
             self._received.append(self._dialect.abort(rid))
         else:
             self.server.abort(rid)
+        if self.reader is not None:
+            self.forget_text(request)
         self._requests.pop(rid, None)
 
     def step(self) -> NewTokens | None:
@@ -199,10 +199,13 @@ class Driver(Adapter):
             [_REASONS[each["type"]] for each in compress(reasons, ended)],
         )
 
-    def take_text(self, request: int) -> str:
-        """A finished request's text, once."""
-        rid = self._rids.get(request, "")
-        return self.reader.take_text(rid)  # type: ignore[no-any-return]
+    def text(self, request: int) -> str:
+        """A finished request's text."""
+        return self.reader.text(self._rids[request])  # type: ignore[no-any-return]
+
+    def forget_text(self, request: int) -> None:
+        """Keep it no longer: of most requests nobody reads it."""
+        self.reader.forget(self._rids[request])
 
     def has_unfinished_requests(self) -> bool:
         """Whether a request waits for a token."""

@@ -11,6 +11,7 @@ from engines.protocol import (
     ContradictionError,
     EngineConfig,
     EngineState,
+    Int32Array,
     Launch,
     Releases,
     StageCost,
@@ -69,6 +70,8 @@ class SglangHostPath(AdaptedEngine):
             self.is_scripted = False  # tokens that no grammar takes are others
         self._driver = Driver(config)
         super().__init__(self._driver, config)
+        if self._driver.reader is not None:
+            self.output_token_ids = self._forget_all  # type: ignore[method-assign]
         self._config = config
 
     @staticmethod
@@ -143,10 +146,14 @@ class SglangHostPath(AdaptedEngine):
         prepare_once(SGLANG, release)
 
     def output_text(self, request_index: int) -> str:
-        """A finished request's text, once. Raises ValueError without a detokenizer."""
+        """A finished request's text. Raises ValueError without a detokenizer."""
         if self._config.detokenizer == "none":
             return super().output_text(request_index)
-        return self._driver.take_text(request_index)
+        return self._driver.text(request_index)
+
+    def _forget_all(self, request_index: int) -> Int32Array:
+        self._driver.forget_text(request_index)
+        return super().output_token_ids(request_index)
 
     def begin_stages(self, meter: Callable[[], StageMeter]) -> None:
         """Count them from now on."""

@@ -138,7 +138,6 @@ class ServerHere:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        self._lines.pop(rid, None)
 
     def told(self, send: Callable[..., object]) -> Callable[..., None]:
         """In the place of what sends from the scheduler to the tokenizer manager: none is lost."""
@@ -171,10 +170,14 @@ class ServerHere:
             error, self._error = self._error, None
             raise error
 
-    def take_text(self, rid: str) -> str:
-        """A finished request's whole text, once."""
-        lines = self._lines.pop(rid, None)
+    def text(self, rid: str) -> str:
+        """A finished request's whole text; "" of one that is forgotten."""
+        lines = self._lines.get(rid)
         return json.loads(lines[0].removeprefix(b"data: "))["text"] if lines else ""
+
+    def forget(self, rid: str) -> None:
+        """Keep the last lines of its stream no longer."""
+        self._lines.pop(rid, None)
 
     def shutdown(self) -> None:
         """End SGLang's tasks."""

@@ -367,20 +367,23 @@ config = EngineConfig(max_num_seqs=3, max_model_len=60, device="", device_profil
                       representation="", **json.loads(sys.argv[1]))
 engine = engine_class(engine_class.complete(config))
 prompt = np.array(tokenizer.encode("The host path of an engine, in words").ids, np.int32)
-for _ in range(2):  # nobody takes the texts of the first five
+for _ in range(2):
     for index in range(5):
         engine.add_request(index, prompt, SamplingParams(20))
     while engine.has_unfinished_requests():
         engine.step()
-said = [engine.output_text(index) for index in range(5)]
-tokens = [engine.output_token_ids(index).tolist() for index in range(5)]
-print(json.dumps([said, [tokenizer.decode(each, skip_special_tokens=True) for each in tokens]]))
+    said = [engine.output_text(index) for index in range(5)]
+    tokens = [engine.output_token_ids(index).tolist() for index in range(5)]
+left = [engine.output_text(index) for index in range(5)]
+decoded = [tokenizer.decode(each, skip_special_tokens=True) for each in tokens]
+print(json.dumps([said, decoded, left]))
 """
 
 
 @pytest.mark.parametrize("release", ["0.4.6", "0.5.3", SGLANG.PINNED])
 @pytest.mark.parametrize("way", [{"detokenizer": "batch_decode"}, {"setup": "served"}])
-def test_a_text_is_that_of_the_tokens(release, way):
-    said, decoded = in_the_engines_process(TEXTS, release, json.dumps(way))
+def test_a_text_is_that_of_the_tokens_and_forgotten_with_them(release, way):
+    said, decoded, left = in_the_engines_process(TEXTS, release, json.dumps(way))
     assert said == decoded
     assert len(set(said)) == 5
+    assert left == [""] * 5
