@@ -84,6 +84,11 @@ class CrossoverRun:
         return {batch: bench.schedule for batch, bench in self._benches.items()}
 
     @property
+    def code_commits(self) -> list[str]:
+        """Those that the engines came from."""
+        return sorted({each for result in self._results for each in result.code_commits})
+
+    @property
     def notes(self) -> list[str]:
         """What failed and what the measurements have to say, each once."""
         said = [f"No result: {each.reason}." for one in self._results for each in one.failures]
@@ -122,7 +127,8 @@ class CrossoverRun:
             cells = list(bench.cells)
             model = model_steps(profiles[profile], {batch: bench.schedule})
             result = self._compare(bench, cells, f"check-{batch}-{model.name}")
-            self.checks += self._checked(place, model, result, cells)
+            checks = self._checked(place, model, result, cells)
+            self.checks += (each for each in checks if self.is_complete or each.measured)
             if not self.is_complete:
                 return
 

@@ -137,8 +137,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     """Everything `compare` knows at its end; `--json` writes it as it stands.
 
-    ``decide``: the metrics that decide, one for each kind of group. ``code_commits``: those that
-    the engines came from.
+    ``decide``: the metrics that decide, one for each kind of group.
     Not ``is_complete``: interrupted, and of the trials that had ended by then.
     ``surroundings``: what else the machine did, where it was this one; ``nodes``: where there were
     others, how many blocks each has timed. ``not_compared``: sentences on cells that
@@ -152,7 +151,6 @@ class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     cells: list[CellResult]
     comparisons: list[Comparison]
     failures: list[TrialFailure]
-    code_commits: list[str]
     nodes: dict[str, int] = {}
     not_compared: list[str] = []
     release_labels: dict[str, str] = {}

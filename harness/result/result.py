@@ -29,8 +29,9 @@ class ReplayedWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """``name``: of the run. ``command``: what was typed. ``surroundings``: what else the machine
-    did, where it was this one. ``left_out``: what was asked for and is not in it, and why. Not
-    ``is_complete``: interrupted, and of what had ended by then.
+    did, where it was this one. ``code_commits``: those that the engines came from. ``left_out``:
+    what was asked for and is not in it, and why. Not ``is_complete``: interrupted, and of what had
+    ended by then.
 
     JSON as it stands, with the ``kind`` of its class.
     """
@@ -40,6 +41,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     machine: Machine = Machine()
     workloads: list[ReplayedWorkload] = []
     surroundings: Surroundings | None = None
+    code_commits: list[str] = []
     left_out: list[str] = []
     notes: list[str] = []
     is_complete: bool = True

@@ -26,7 +26,7 @@ from harness.verbs.session import Session
 _REQUESTS = 4
 """Requests for each place in the batch, so that most of them begin while it is full."""
 _ROUNDS = 5
-_CHECKS = 2
+_CHECKS = 1
 
 
 def advise_models(request: AdviseRequest, caller: Caller) -> CrossoverResult:
@@ -67,6 +67,7 @@ def advise_models(request: AdviseRequest, caller: Caller) -> CrossoverResult:
                 *(constant_steps(each / 1e3, list(sessions)) for each in step_ms),
             ],
             checks=run.checks,
+            code_commits=run.code_commits,
             notes=list(dict.fromkeys([*first.notes, *run.notes])),
             is_complete=run.is_complete,
         )

@@ -85,7 +85,7 @@ class AdviseRequest(TimedRequest, frozen=True, kw_only=True):
         int | None,
         Flag(
             "With --models: predictions to try on a modelled device, at a batch between two "
-            "others.  [default: 2]",
+            "others.  [default: 1]",
             least=0,
             most=100,
         ),

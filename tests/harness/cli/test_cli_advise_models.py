@@ -28,11 +28,12 @@ TINY = [
 
 class Machine(Executor):
     """The host takes ``per_request`` microseconds for each request and policy, and the device what
-    it takes; ``hides``: the device hides the host, so that the law does not hold.
+    it takes; ``hides``: the device hides the host, so that the law does not hold. ``stops_on``: a
+    device on which somebody interrupts.
     """
 
-    def __init__(self, *, hides: bool = False, **per_request: float) -> None:
-        self._per_request, self._hides = per_request, hides
+    def __init__(self, *, hides: bool = False, stops_on: str = "", **per_request: float) -> None:
+        self._per_request, self._hides, self._stops_on = per_request, hides, stops_on
         self._rng = np.random.default_rng(0)
 
     def batch_size(self, cells: object) -> int:
@@ -41,6 +42,8 @@ class Machine(Executor):
     def run(self, trials: list[Trial]) -> Iterator[TrialResult]:
         for trial in trials:
             cell = trial.cell
+            if cell.device == self._stops_on:
+                raise KeyboardInterrupt
             host = cell.batch_size * self._per_request[cell.gc] * 1e-6
             host *= 1 + self._rng.normal(0, 0.001)
             device = 0.0
@@ -77,7 +80,7 @@ def test_where_it_matters_is_worked_out_and_checked(models, tmp_path):
     machine = Machine(default=2.0, freeze=1.5)
     image = tmp_path / "map.svg"
     status, out, err, found = models(
-        machine, *GC, "--step-ms", "1", "--image", str(image), "--tolerance", "5"
+        machine, *GC, "--step-ms", "1", "--image", str(image), "--tolerance", "5", "--check", "2"
     )
     words = " ".join(out.split())
     assert status == 0, err
@@ -111,6 +114,8 @@ def test_every_candidate_is_predicted_and_checked(models):
         "per_request",
         "--gc",
         "default,freeze,disabled",
+        "--check",
+        "2",
     )
     assert status == 0
     checked = [
@@ -125,10 +130,19 @@ def test_every_candidate_is_predicted_and_checked(models):
 
 def test_a_prediction_that_does_not_come_true_is_said(models):
     machine = Machine(default=2000.0, freeze=100.0, hides=True)
-    status, out, _, found = models(machine, *GC, "--models", "llama-3-8b-h200", "--check", "1")
+    status, out, _, found = models(machine, *GC, "--models", "llama-3-8b-h200")
     assert status == 0
     assert "▲ 0 of 1 prediction of the time per output token for a batch" in " ".join(out.split())
     assert [check["latency"] for check in found["checks"]] == ["token", "gap"]
+
+
+def test_a_prediction_whose_check_is_interrupted_is_not_called_wrong(models):
+    machine = Machine(default=2.0, freeze=1.5, stops_on="modelled")
+    status, out, _, found = models(machine, *GC)
+    assert status == 130
+    assert "came true" not in out
+    assert (found["checks"], found["is_complete"]) == ([], False)
+    assert len(found["points"]) == 2 * 3
 
 
 def test_no_difference_is_called_over_optimisation(models):
