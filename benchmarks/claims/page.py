@@ -82,8 +82,7 @@ does.
 - **A direction or a bound rules on one side**: "faster", "at least twice".
 
 A row with several figures needs them all. *Modelled* means that the device is, so times are partly
-computed; counts and bytes are exact. In `story-26368` files and
-`wires-throughput` it is an H200 at published peaks.
+computed; counts and bytes are exact.
 
 Our figures lead to the stored results. `python -m benchmarks.claims CLAIM` measures a claim again
 and puts the published, the stored and the new figure side by side. Commands and conditions

@@ -12,8 +12,16 @@ _CLEAN = re.compile(r"[0-9a-f]{40}")
 
 
 def lacks(name: str) -> str:
-    """In words, "" where it has its command, machine, interpreter and a commit of the history."""
+    """In words, "" where it has its command, machine, interpreter and a commit of the history, as
+    each part of an experiment has.
+    """
     document = read_document(PUBLISHED / name)
+    is_whole = document.get("kind") != "parts"
+    measured = [document] if is_whole else [part["result"] for part in document["parts"]]
+    return "; ".join(dict.fromkeys(filter(None, map(_lacks, measured))))
+
+
+def _lacks(document: dict[str, Any]) -> str:
     missing = [what for what, there in _parts(document).items() if not there]
     commits = document.get("code_commits") or [document.get("code_commit", "")]
     dirty = [each.removesuffix("+dirty")[:7] for each in commits if each.endswith("+dirty")]

@@ -1,4 +1,6 @@
-"""What templates can name of a stored file: cells of a comparison, keys of any other document."""
+"""What templates can name of a stored file: cells of a comparison, points of a crossover, keys of
+any other document.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,23 +9,28 @@ from typing import Any, NamedTuple
 
 from benchmarks.claims.document import read_document
 from harness.axes import Value
+from harness.experiment.crossover import CrossoverPoint, CrossoverResult
+from harness.experiment.experiment_file import PartsResult
 from harness.experiment.result import CellResult, Comparison, ExperimentResult, MetricSamples
 from harness.report.collection_words import collections_words
 from harness.report.kinds import read_result
 from harness.result.result import RESULT_SCHEMA
 from harness.statistics.paired_ratio import Ratio, paired_ratio
 
-Stored = ExperimentResult | dict[str, Any]
+_TRACED = (ExperimentResult, PartsResult, CrossoverResult)
+Stored = ExperimentResult | PartsResult | CrossoverResult | dict[str, Any]
 
 
 def read_stored(path: Path) -> Stored:
-    """A comparison, or else the JSON document that another tool has printed. Raises StoreError."""
+    """A comparison, an experiment's or a crossover, or else the JSON document that another tool has
+    printed. Raises StoreError.
+    """
     document = read_document(path)
     if document.get("schema") != RESULT_SCHEMA:
         return dict(document)
     result = read_result(path)
-    if not isinstance(result, ExperimentResult):
-        raise ValueError(f"{path} is no comparison, of which alone figures are traced")
+    if not isinstance(result, _TRACED):
+        raise ValueError(f"{path} is neither a comparison nor a crossover: nothing is traced of it")
     return result
 
 
@@ -79,11 +86,48 @@ class StoredCell:
         return found[0]
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPoint:
+    """A point of a crossover; in brackets the change of a token's time on a model:
+    ``{b32[llama-3-8b-h200].ratio:change}``.
+    """
+
+    result: CrossoverResult
+    point: CrossoverPoint
+
+    def __getitem__(self, model: str) -> "CellRatio":
+        (steps,) = (each for each in self.result.models if each.name == model)
+        seconds = steps.seconds("token", self.point.batch_size)
+        change, low, high = self.point.latencies["token"].on_device(seconds)
+        return CellRatio(1 + change, (1 + low, 1 + high))
+
+    @property
+    def small_from(self) -> float:
+        """Seconds of a device's step from which on the change is below the tolerance."""
+        return self.point.latencies["token"].small_from(self.result.tolerance)[0]
+
+
 def find(values: Sequence[Value], stored: Stored) -> Any:
-    """The cell that has all these values, of whichever axis unless it is named: "worker=process".
-    Of a document, what these keys lead to. Raises ValueError.
+    """The cell that has all these values, of whichever axis unless it is named: "worker=process";
+    of an experiment after the title of a part. Of a crossover candidate, batch and heap. Of a
+    document, what these keys lead to. Raises ValueError.
     """
     named = " · ".join(map(str, values))
+    if isinstance(stored, PartsResult):
+        parts = {part.title: part.result for part in stored.parts}
+        title, *rest = values
+        if title not in parts:
+            raise ValueError(f"no part is {title}: {', '.join(parts)}")
+        return find(rest, parts[str(title)])
+    if isinstance(stored, CrossoverResult):
+        points = [
+            point
+            for point in stored.points
+            if [point.candidate, point.batch_size, point.heap_objects] == values
+        ]
+        if len(points) != 1:
+            raise ValueError(f"{len(points)} points are {named}: name candidate, batch and heap")
+        return StoredPoint(stored, points[0])
     if isinstance(stored, ExperimentResult):
         cells = [cell for cell in stored.cells if all(_has(cell, value) for value in values)]
         if len(cells) != 1:

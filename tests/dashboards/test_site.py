@@ -382,7 +382,7 @@ def test_published_results_alone_make_a_site(tmp_path):
     assert built.problems == []
     overview = " ".join(Page(tmp_path / "site" / "index.html").text.split())
     assert "No commits have been measured" in overview
-    assert "17 experiments, and no nights yet" in overview
+    assert "19 experiments, and no nights yet" in overview
     growth = "vLLM 0.33.0 takes the host 61.9 % more time per step (95 %: +59.7 to +64.2 %)"
     assert growth in overview
     assert "Best: flat_arrays · columnar · freeze, request throughput +80.0 %" in overview

@@ -36,6 +36,8 @@ def test_it_writes_the_stored_figure_in():
         ({"only_if": [Condition(figure="vllm[num_steps]", at_most=205)]}, "no longer true"),
         ({"only_if": [Condition(figure="vllm.axes[engine]", at_most=8)]}, "has no bounds"),
         ({"cells": {"vllm": ["builtin-and-vllm.json", "builtin"]}}, "candidate of 0 comparisons"),
+        ({"cells": {"vllm": ["output-processing.json", "Part 1", "inline"]}}, "no part is"),
+        ({"cells": {"vllm": ["crossover.json", "flat_arrays · columnar", 32]}}, "0 points"),
     ],
 )
 def test_it_says_why_not(changed, why):
