@@ -24,6 +24,7 @@ from harness.render.markdown import report_markdown
 from harness.render.terminal import print_table
 from harness.report.bars import BAR_WIDTH, bar
 from harness.report.experiment import describe_experiment
+from harness.report.kinds import read_result
 from harness.report.messages import message_sizes, messages_tables
 from harness.report.metrics_page import metrics_markdown
 from harness.report.releases import costs_table, releases_table, roles_tables
@@ -325,7 +326,7 @@ def test_the_main_job_fits_a_screen():
 
 def test_every_published_result_fits_eighty_columns():
     for path in PUBLISHED.glob("*.json"):
-        result = load_experiment(path)
+        result = read_result(path)
         reported(result)
         reported(result, details=True)
 
