@@ -12,7 +12,7 @@ _COUNTS = ("survivors", "peak", "allocations", "bytecodes")
 
 
 class Baseline:
-    """That of one test in a folder, for this build of Python: others count differently."""
+    """That of a call of a test in a folder, for this build of Python: others count differently."""
 
     def __init__(self, folder: Path, test: str) -> None:
         self._path = folder / _FILE

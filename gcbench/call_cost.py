@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from inspect import iscoroutine
+from inspect import isasyncgen, iscoroutine, isgenerator
 from typing import TYPE_CHECKING
 
 from gcbench.opcodes import OpcodeCounter, tracers
@@ -70,7 +70,7 @@ def measure_call(call: Callable[[], object], num_requests: int, *, traced: bool 
         _refuse_other_tracers(name)
     with _collector_off(), OpcodeCounter.instrumented() if traced else nullcontext():
         for _ in range(_WARM_UPS):
-            _refuse_coroutine(name, call())
+            _refuse_unrun(name, call())
         survivors, by_type = _survivors(call)
         if not traced:
             return CallCost(name, num_requests, survivors, by_type)
@@ -160,8 +160,10 @@ def _refuse_other_tracers(name: str) -> None:
         )
 
 
-def _refuse_coroutine(name: str, result: object) -> None:
+def _refuse_unrun(name: str, result: object) -> None:
     __tracebackhide__ = True
     if iscoroutine(result):
         result.close()
         raise TypeError(f"{name} only makes a coroutine; pass a function that runs it.")
+    if isgenerator(result) or isasyncgen(result):
+        raise TypeError(f"{name} only makes a generator; pass a function that exhausts it.")

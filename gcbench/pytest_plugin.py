@@ -1,6 +1,7 @@
 """The pytest plug-in: fixtures that hold a call to a budget, or to what it did before."""
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -56,12 +57,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def gc_baseline(request: pytest.FixtureRequest) -> Callable[..., CallCost]:
-    """Fail where a call counts more than its stored baseline: gc_baseline(call, num_requests=1)."""
-    baseline = Baseline(request.path.parent, f"{request.path.name}::{request.node.name}")
+    """Fail where a call counts more than its stored baseline: gc_baseline(call, num_requests=1).
+
+    Called again in a test it has a baseline of its own, by its number.
+    """
+    test, numbers = f"{request.path.name}::{request.node.name}", count(1)
 
     def hold(call: Callable[[], object], num_requests: int = 1) -> CallCost:
         __tracebackhide__ = True
         cost = measure_call(call, num_requests)
+        number = next(numbers)
+        name = test if number == 1 else f"{test} call {number}"
+        baseline = Baseline(request.path.parent, name)
         if request.config.getoption("gc_update"):
             if hasattr(request.config, "workerinput"):
                 raise pytest.UsageError("--gc-update writes one file; run it without -n")

@@ -95,6 +95,8 @@ def _timed(target: str, call: Callable[[], object], number: int) -> float:
     took = time.perf_counter() - began
     if inspect.isawaitable(result):
         raise ValueError(f"{target}: only makes a coroutine; name a function that runs it")
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise ValueError(f"{target}: only makes a generator; name a function that exhausts it")
     return took
 
 

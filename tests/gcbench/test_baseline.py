@@ -39,3 +39,19 @@ def test_more_fails_and_less_or_equal_passes(run, pytester):
 def test_a_file_that_is_no_json_is_named(run, pytester):
     (pytester.path / "gc_baseline.json").write_text("{")
     run(20).stdout.fnmatch_lines(["*gc_baseline.json is not JSON*"])
+
+
+def test_a_second_call_in_a_test_has_a_baseline_of_its_own(pytester):
+    def run(small, *flags):
+        pytester.makepyfile(
+            test_twice=f"""
+def test_both(gc_baseline):
+    gc_baseline(lambda: [[] for _ in range({small})])
+    gc_baseline(lambda: [[] for _ in range(100)])
+"""
+        )
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *flags)
+
+    run(5, "--gc-update").assert_outcomes(passed=1)
+    run(5).assert_outcomes(passed=1)
+    run(95).assert_outcomes(failed=1)

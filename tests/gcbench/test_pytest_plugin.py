@@ -335,6 +335,7 @@ async def coroutine_step() -> None:
         (list, 1.5, TypeError, "'float' object cannot be interpreted as an integer"),
         ([1], 1, TypeError, r"\[1\] cannot be called; pass the function that takes the step"),
         (coroutine_step, 1, TypeError, "coroutine_step only makes a coroutine"),
+        (lambda: (i for i in range(9)), 1, TypeError, "only makes a generator"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(call, num_requests, error, said):
