@@ -123,6 +123,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
         meet = low <= most and least <= high
         return meet or abs(change - measured) <= _AGREE_WITHIN * tolerance
 
+    def is_open(self, tolerance: float) -> bool:
+        """Whether it agrees for no other reason than that the measurement tells no size."""
+        is_wide = self.measured is not None and self.measured.size(tolerance) == "open"
+        return is_wide and self.agrees(tolerance)
+
 
 class CrossoverResult(Result, frozen=True, kw_only=True, tag="crossover"):
     """Everything `advise --models` knows at its end. ``axes``: those that all cells share."""

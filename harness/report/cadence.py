@@ -38,6 +38,11 @@ def _answer(result: CadenceResult) -> list[str]:
     apart = [each for each in result.cadences if not each.is_near]
     if apart:
         return list(_warnings(apart))
+    if not any(sum(each.predicted) + sum(each.observed) for each in result.cadences):
+        return [
+            "? The collector neither ran nor was predicted to, which tells nothing; give more "
+            "requests, or longer outputs."
+        ]
     return [
         "The collector runs when CPython's rules say: predicted and observed collections agree "
         "within 3 % or one."

@@ -189,7 +189,10 @@ def _changes(
 
 def _check_words(result: CrossoverResult) -> Iterator[str]:
     for latency, title in TITLES.items():
-        right, total = _came_true(result, latency)
+        right, total, num_open = _came_true(result, latency)
+        if num_open:
+            which = "prediction was" if num_open == 1 else "predictions were"
+            yield f"? {num_open} {which} checked of the {title}, and these rounds do not tell."
         if total:
             which = "prediction" if total == 1 else "predictions"
             mark = "" if right == total else "▲ "
@@ -199,10 +202,12 @@ def _check_words(result: CrossoverResult) -> Iterator[str]:
             )
 
 
-def _came_true(result: CrossoverResult, latency: Latency) -> tuple[int, int]:
-    """Of the predictions of a latency, how many, and how many there are."""
+def _came_true(result: CrossoverResult, latency: Latency) -> tuple[int, int, int]:
+    """Of the predictions of a latency, how many, of how many, and how many more are open."""
     checks = [check for check in result.checks if check.latency == latency]
-    return sum(check.agrees(result.tolerance) for check in checks), len(checks)
+    told = [check for check in checks if not check.is_open(result.tolerance)]
+    right = sum(check.agrees(result.tolerance) for check in told)
+    return right, len(told), len(checks) - len(told)
 
 
 def _tables(result: CrossoverResult) -> list[PlainTable]:
@@ -269,8 +274,10 @@ def _by_model(result: CrossoverResult, candidate: str, latency: Latency) -> Plai
         cells = (_change_words(found.get(batch), result.tolerance) for batch in batches)
         return (model.name, fmt.count(heap), *cells)
 
-    right, total = _came_true(result, latency)
-    checked = f"{right} of {total} checks came true." if total else "None of it was checked."
+    right, total, num_open = _came_true(result, latency)
+    said = [f"{right} of {total} checks came true."] if total else []
+    said += [f"{num_open} of {total + num_open} checks tell nothing."] if num_open else []
+    checked = " ".join(said) or "None of it was checked."
     return PlainTable(
         f"Change of the {TITLES[latency]} with {candidate}, by model (modelled)",
         ("model", "heap", *(f"batch\n{fmt.count(batch)}" for batch in batches)),

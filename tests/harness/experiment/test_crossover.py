@@ -148,6 +148,18 @@ def test_only_rounds_that_both_have_count_and_three_of_them_are_needed():
     assert found["token"].baseline_seconds == 2.0
 
 
+def checked(predicted, measured):
+    return Check(
+        latency="token",
+        candidate="b",
+        batch_size=8,
+        heap_objects=0,
+        model="m",
+        predicted=predicted,
+        measured=measured,
+    )
+
+
 @pytest.mark.parametrize(
     ("predicted", "measured", "agrees"),
     [
@@ -159,16 +171,25 @@ def test_only_rounds_that_both_have_count_and_three_of_them_are_needed():
     ],
 )
 def test_a_check_holds_where_intervals_meet_or_estimates_are_near(predicted, measured, agrees):
-    check = Check(
-        latency="token",
-        candidate="b",
-        batch_size=8,
-        heap_objects=0,
-        model="m",
-        predicted=predicted,
-        measured=measured,
-    )
+    check = checked(predicted, measured)
     assert check.agrees(0.02) == agrees
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "is_open"),
+    [
+        ((0.027, -0.041, 0.133), (-0.031, -0.178, 0.143), True),
+        ((-0.20, -0.21, -0.19), (-0.1, -0.3, 0.1), True),
+        ((-0.20, -0.21, -0.19), (-0.18, -0.2, -0.16), False),
+        ((0.001, -0.003, 0.004), (0.002, -0.004, 0.005), False),
+        ((-0.40, -0.42, -0.38), (-0.1, -0.3, 0.1), False),
+        ((-0.40, -0.42, -0.38), None, False),
+    ],
+)
+def test_a_check_is_open_where_it_agrees_for_its_width_alone(predicted, measured, is_open):
+    predicted = RelativeChange(*predicted)
+    measured = measured and RelativeChange(*measured)
+    assert checked(predicted, measured).is_open(0.02) == is_open
 
 
 def test_what_is_checked_was_not_measured_and_lies_between():

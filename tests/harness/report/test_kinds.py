@@ -7,6 +7,7 @@ import pytest
 from explain_bodies import BODIES
 from golden_text import reported
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 from rich.cells import cell_len
 from test_pages import GATE, MAIN_JOB
 from test_report import made_up_trial
@@ -235,6 +236,12 @@ def test_a_terminal_shows_the_answer_first_in_eighty_columns(result):
     for note in result.notes:
         assert " ".join(note.split()[:3]) in " ".join(long.split())
     assert not report.command or report.command in long
+
+
+def test_no_collections_confirm_no_prediction():
+    (found,) = (each for each in RESULTS if isinstance(each, CadenceResult))
+    none = [replace(each, predicted=(0, 0, 0), observed=(0, 0, 0)) for each in found.cadences]
+    assert "tells nothing" in reported(replace(found, cadences=none))
 
 
 class Tags(HTMLParser):
