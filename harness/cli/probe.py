@@ -138,10 +138,11 @@ def probe(
         else:
             status, watch = watch_attached(pid, *how_to_watch)
         own_cpu_seconds = time.process_time() - own_cpu_began
-        wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
         code = status if status >= 0 else 128 - status
         try:
             left = watch.finish() if pid is None else watch.finish(0.0)
+            # What outlives the command is still counted until here.
+            wall_seconds = (time.monotonic_ns() - began_ns) / 1e9
             if log:
                 log.has_read(watch.lost, is_end=True)
             if export and (not_sent := export.finish()):
