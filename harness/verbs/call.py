@@ -11,7 +11,7 @@ from harness.experiment.result import ExperimentResult
 from harness.explain.result import ExplainResult
 from harness.verbs.caller import Caller
 from harness.verbs.compare import CompareRequest, compare_cells
-from harness.verbs.explain import ExplainRequest, count_costs
+from harness.verbs.explain import ExplainRequest, NothingCountedError, count_costs
 from harness.verbs.request import GridRequest
 
 _STEP_SECONDS = 0.002
@@ -38,7 +38,13 @@ def compare_function(request: CompareRequest, caller: Caller) -> CallComparison:
         of_grid = {name: value for name, value in asdict(asked).items() if name in _SHARED}
         for target in asked.axes["engine"]:
             axes = {name: asked.axes[name] for name in _FIXED} | {"engine": [target]}
-            costs.append(count_costs(ExplainRequest(**of_grid | {"axes": axes, "rows": 5}), caller))
+            lines = ExplainRequest(**of_grid | {"axes": axes, "rows": 5})
+            try:
+                costs.append(count_costs(lines, caller))
+            except NothingCountedError as error:
+                caller.say(f"no lines of {target}: {error}")
+                if error.is_interrupted:
+                    break
     return CallComparison(comparison, costs, _advice(comparison))
 
 
@@ -94,6 +100,8 @@ def spelled_call(call: str | Callable[[], object]) -> str:
 
 def _advice(comparison: ExperimentResult) -> str:
     """What `advise` would say of these trials, in a sentence."""
+    if len({cell.axes["gc"] for cell in comparison.cells}) < 2 or not comparison.comparisons:
+        return "none, for no collector policy was compared with another; give --gc two, and rounds."
     chosen = best(comparison)
     found = next((each for each in comparison.comparisons if each.candidate == chosen), None)
     if found is None or found.verdict != "better":
