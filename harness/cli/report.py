@@ -152,7 +152,8 @@ def report(ctx: click.Context, /, *, html: str | None, **_: Any) -> None:
         shown = _changed(first, of_results, is_shown=is_shown)
     else:
         file = find_run(first, output)
-        shown = _Shown(read_result(file), ["gcbench", "report", first], folder=file.parent)
+        again = ["gcbench", "report", first, *_kept_in(output)]
+        shown = _Shown(read_result(file), again, folder=file.parent)
     found = describe_result(shown.result, shown.folder if html else None)
     if how.image and not found.pictures:
         raise ValueError(f"--image {how.image}: there is nothing to draw in {found.name}")
@@ -173,6 +174,10 @@ class _Shown(NamedTuple):
     folder: Path | None = None
 
 
+def _kept_in(output: Path) -> list[str]:
+    return ["--output", str(output)] if output != RUNS else []
+
+
 def _merged(runs: Sequence[str], output: Path) -> _Shown:
     shards = [find_shard(each, output) for each in runs]
     result, folder, missing = merge_runs(shards, output, command_line())
@@ -182,9 +187,12 @@ def _merged(runs: Sequence[str], output: Path) -> _Shown:
 
 def _compared(request: ReportRequest) -> _Shown:
     (run, against), output = (request.runs[0], request.against), request.output
+    files = [{find_run(name, output) for name in names.split(",")} for names in (run, against)]
+    if both := set.intersection(*files):
+        raise ValueError(f"--against {against}: {min(both)} is the run itself; name another")
     result = diff(side(against, output), side(run, output), request.tolerance / 100)
     is_failure = bool(request.fail_on) and result.is_worse
-    again = ["gcbench", "report", run, "--against", against]
+    again = ["gcbench", "report", run, "--against", against, *_kept_in(output)]
     return _Shown(result, again, ExitCode.WORSE if is_failure else ExitCode.MEASURED)
 
 
@@ -201,6 +209,8 @@ def _refuse(request: ReportRequest, asked: ResultsQuestion, json_path: str | Non
     runs, is_merge, against = request.runs, request.merge, request.against
     if is_merge and against:
         raise ValueError("--merge and --against ask two questions; ask one at a time")
+    if request.fail_on and not against:
+        raise ValueError("--fail-on: is of two runs; name the other one with --against")
     if any(asked) and (is_merge or against):
         which = "--merge" if is_merge else "--against"
         raise ValueError(

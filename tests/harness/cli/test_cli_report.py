@@ -179,6 +179,13 @@ def test_the_command_says_what_is_worse_and_exits_as_asked(runs, capsys, tmp_pat
     assert shown(capsys, *words, "--fail-on", "worse")[0] == 1
     status, out, _ = shown(capsys, *words, "--json", "-")
     assert json.loads(out)["schema"] == "gcbench.result/1"
+    for more, said in (
+        (["--against", str(tmp_path / "slow.json")], "is the run itself"),
+        (["--fail-on", "worse"], "--fail-on: is of two runs"),
+    ):
+        status, _, err = shown(capsys, *words[:2], *more)
+        assert status == 2
+        assert said in err
     gate = tmp_path / "gate.json"
     write_json(gate, result())
     status, _, err = shown(capsys, "report", str(MAIN_JOB), "--against", str(gate))
