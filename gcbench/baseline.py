@@ -19,8 +19,18 @@ class Baseline:
         self._test = test
         self._python = f"{platform.python_implementation()} {platform.python_version()}"
 
-    def store(self, cost: CallCost) -> None:
-        """Take these counts for right; one process at a time may."""
+    def store(self, cost: CallCost, again: CallCost) -> None:
+        """Take these counts for right; one process at a time may.
+
+        Raises BudgetExceeded where they were others when they were counted ``again``.
+        """
+        __tracebackhide__ = True
+        then = _counts(again)
+        if others := [name for name, found in _counts(cost).items() if found != then.get(name)]:
+            raise BudgetExceeded(
+                f"{cost.name}: {', '.join(others)} differ from one measurement to the next, so no "
+                "baseline would hold; make it do the same each time, as by a seed."
+            )
         known = self._read()
         known.setdefault(self._python, {})[self._test] = _counts(cost)
         text = json.dumps(known, indent=1, sort_keys=True) + "\n"

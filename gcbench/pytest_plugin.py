@@ -72,7 +72,7 @@ def gc_baseline(request: pytest.FixtureRequest) -> Callable[..., CallCost]:
         if request.config.getoption("gc_update"):
             if hasattr(request.config, "workerinput"):
                 raise pytest.UsageError("--gc-update writes one file; run it without -n")
-            baseline.store(cost)
+            baseline.store(cost, measure_call(call, num_requests))
         else:
             baseline.check(cost)
         return cost

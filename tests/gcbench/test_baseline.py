@@ -55,3 +55,18 @@ def test_both(gc_baseline):
     run(5, "--gc-update").assert_outcomes(passed=1)
     run(5).assert_outcomes(passed=1)
     run(95).assert_outcomes(failed=1)
+
+
+def test_counts_that_do_not_repeat_are_not_stored(pytester):
+    pytester.makepyfile(
+        test_held="""
+from itertools import count
+numbers = count()
+def test_step(gc_baseline):
+    gc_baseline(lambda: [[] for _ in range(20 + next(numbers))])
+"""
+    )
+    found = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--gc-update")
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(["*survivors*differ from one measurement to the next*"])
+    assert not (pytester.path / "gc_baseline.json").exists()
