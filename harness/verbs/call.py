@@ -45,7 +45,10 @@ def compare_function(request: CompareRequest, caller: Caller) -> CallComparison:
                 caller.say(f"no lines of {target}: {error}")
                 if error.is_interrupted:
                     break
-    return CallComparison(comparison, costs, _advice(comparison))
+    advice = _advice(comparison)
+    if len(asked.axes["engine"]) > 1:
+        advice += " What the functions return is not compared: whether they do the same is yours."
+    return CallComparison(comparison, costs, advice)
 
 
 _SHARED = {name for name in GridRequest.__struct_fields__ if name != "axes"}
