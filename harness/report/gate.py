@@ -26,6 +26,7 @@ from harness.tracking.gate.result import ExactChange, GateCell, GateResult, Timi
 from harness.tracking.gate.words import adds_up, time_sentences
 
 MOST_COUNTS = 3
+_MOST_OUTSIDE = 6
 
 _TELLING = (
     "tracked_peak_per_step",
@@ -113,10 +114,22 @@ def _short(result: GateResult) -> list[tuple[str, str]]:
         *_by_cell("where", [(cell.id, where_words(cell)) for cell in cells]),
         *_by_cell("in C", [(cell.id, c_words(cell)) for cell in cells]),
         ("not run", not_run_words(result)),
+        ("outside", _outside_words(result)),
         *_by_cell("not told", [(cell.id, " ".join(cell.untold)) for cell in cells]),
         *_by_cell("time", [(cell.id, time_words(cell, result.tolerance)) for cell in cells]),
         *_labelled("unused", unused_words(result)),
     ]
+
+
+def _outside_words(result: GateResult) -> str:
+    if not result.outside:
+        return ""
+    named = ", ".join(result.outside[:_MOST_OUTSIDE])
+    others = ", …" if len(result.outside) > _MOST_OUTSIDE else ""
+    return (
+        f"they also differ in {named}{others}, beside {result.package}/: not compared, both ran "
+        "with what is installed."
+    )
 
 
 def exact_words(cell: GateCell) -> str:

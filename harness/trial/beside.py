@@ -24,11 +24,16 @@ def num_begun() -> int:
     return _Begun.number
 
 
+def num_threads() -> int:
+    """Python threads that are there beside the one that asks."""
+    return len(sys._current_frames()) - 1
+
+
 def num_others() -> int:
-    """Python threads and child processes that are there beside the thread that asks."""
+    """These and the child processes."""
     import psutil  # no part of the heap of other trials
 
-    return len(sys._current_frames()) - 1 + len(psutil.Process().children())
+    return num_threads() + len(psutil.Process().children())
 
 
 def _thread_begins(frame: FrameType, event: str, arg: object) -> None:

@@ -54,6 +54,9 @@ class Opcodes(Watching):
         self._num_passed = self._num_steps = self._num_rows = self._num_opcodes = 0
         self._samples: list[tuple[int, int]] = []
         self._num_begun = num_begun()
+        self._left_behind = extent.left_behind
+        # When the results are asked for, the engine is gone, and its threads with it.
+        self._num_others = num_others()
         # A random one of each so many: KV-cache blocks fill in a rhythm of their own.
         rng = np.random.default_rng(extent.seed)
         self._places: list[int] = rng.integers(max(1, self._every), size=_PLACES).tolist()
@@ -127,7 +130,10 @@ class Opcodes(Watching):
             calls=counted.calls,
             every=self._every,
             samples=self._samples,
-            beside=num_begun() - self._num_begun + num_others(),
+            beside=num_begun()
+            - self._num_begun
+            + self._left_behind
+            + max(self._num_others, num_others()),
         )
         return {
             "bytecodes_per_request_step": self._counter.num_opcodes / self._num_rows,

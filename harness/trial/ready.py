@@ -9,6 +9,7 @@ from engines.registry import ENGINES
 from harness.collector import heap
 from harness.collector.callers import CollectorCall, SettingLog
 from harness.running.stack_dump import dump_on_signal
+from harness.trial.beside import num_threads
 from harness.trial.engine_config import engine_config
 from harness.trial.modes import MODES
 from harness.trial.spec import Mode, Trial, TrialBatch
@@ -23,6 +24,8 @@ class ReadyEngine(NamedTuple):
     state: dict[str, Setting]
     settings: list[CollectorCall]
     """Who has set the collector while it was built."""
+    left_behind: int = 0
+    """Threads of the process that built it, which a fork of that does not have."""
 
 
 def get_ready(trial: Trial) -> ReadyEngine:
@@ -84,7 +87,7 @@ def prepare_forks(asked: TrialBatch) -> ReadyEngine | None:
     by its size.
     """
     if asked.shared == "engine":
-        return get_ready(asked.trials[0])
+        return get_ready(asked.trials[0])._replace(left_behind=num_threads())
     ENGINES.load(asked.trials[0].cell.engine)
     if asked.preload:
         with suppress(ModuleNotFoundError):  # another commit's engines may have it elsewhere

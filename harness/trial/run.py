@@ -117,7 +117,9 @@ def measure_trial(
 
 def _extent(ready: ReadyEngine, trial: Trial) -> Extent:
     full = min(trial.cell.batch_size, ready.schedule.num_requests)
-    return Extent(full, trial.trace_every, trial.seed, ready.settings, trial.lines_of)
+    return Extent(
+        full, trial.trace_every, trial.seed, ready.settings, trial.lines_of, ready.left_behind
+    )
 
 
 def _is_real_time(trial: Trial) -> bool:

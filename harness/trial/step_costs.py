@@ -42,8 +42,8 @@ class StepCosts(msgspec.Struct, frozen=True, kw_only=True):
     was traced, of all steps, and ``samples`` has the outputs and bytecodes of each; 0: a few full
     ones were.
     ``windows``: what each of several windows counted of such a call; ``per_request`` is of one.
-    ``beside``: threads and processes that ran or were started meanwhile, in which nothing is
-    counted.
+    ``beside``: threads and processes that were there when counting began, in the process that
+    built the engine too, or were started meanwhile; in them nothing is counted.
     """
 
     num_steps: int

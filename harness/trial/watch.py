@@ -24,7 +24,7 @@ class Extent(NamedTuple):
 
     ``full_batch``: rows of a full one. ``every``: one step in so many of all steps, which one of
     them ``seed`` decides; 0: a few full ones. ``settings``: who has set the collector before.
-    ``lines_of``: see `Trial`.
+    ``lines_of``: see `Trial`. ``left_behind``: see `ReadyEngine`.
     """
 
     full_batch: int
@@ -32,6 +32,7 @@ class Extent(NamedTuple):
     seed: int = 0
     settings: Sequence[CollectorCall] = ()
     lines_of: Sequence[QualifiedName] = ()
+    left_behind: int = 0
 
 
 class StepWatch(Protocol):

@@ -24,7 +24,13 @@ from harness.tracking.gate.kept_counts import KeptCounts
 from harness.tracking.gate.not_run import not_run
 from harness.tracking.gate.plan import INSTRUCTIONS, GatePair, pair
 from harness.tracking.gate.result import GateResult
-from harness.tracking.gate.trees import Tree, find_commit, take_tree, tree_differences
+from harness.tracking.gate.trees import (
+    Tree,
+    differing_outside,
+    find_commit,
+    take_tree,
+    tree_differences,
+)
 from harness.tracking.gate.used_waivers import used_waivers
 from harness.tracking.gate.waivers import read_waivers
 from harness.tracking.gate.words import conclude_gate
@@ -62,7 +68,9 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
     for tree in filter(None, (*trees, since)):
         _refuse_tree(tree, engine)
     touched = changed_functions(Path(trees[0].folder), Path(trees[1].folder), Path(package).name)
-    notes = tree_differences(repo, trees[0], trees[1], package)  # now: a work tree may move on
+    # Now: a work tree may move on.
+    notes = tree_differences(repo, trees[0], trees[1], package)
+    outside = differing_outside(repo, trees[0], trees[1], package)
     if not_heads := others_changes(repo, trees[0], trees[1], package):
         notes.insert(0, not_heads)
         caller.say(not_heads)
@@ -85,6 +93,7 @@ def measure_commits(request: GateRequest, caller: Caller) -> GateResult:
         failures=found.failures,
         conclusions=conclude_gate(found.judged.cells),
         package=package,
+        outside=outside,
         notes=[*notes, *found.judged.notes],
         not_run=uncovered,
         waivers=used_waivers(waivers, found.judged.cells),

@@ -36,8 +36,8 @@ _AS_LONG = 1.0
 """The half width of an interval that no comparison of a guard has: rounds alone end it."""
 _NO_PASS = ("worse", "trade", "incomplete")
 _FROM_BEFORE = (
-    "{} of {} counting trials are from earlier runs over the same files, harness, interpreter and "
-    "packages."
+    "{} of {} counting trials are from earlier runs over the same files, harness, interpreter, "
+    "packages and environment."
 )
 
 

@@ -3,8 +3,9 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,8 @@ from engines.registry import ENGINES
 from harness.experiment.executor import TrialOutcome
 from harness.experiment.plan import Plan, Turn, exact_turns
 from harness.experiment.store import TrialKey
-from harness.machine.installed import installed
+from harness.machine.clean_environment import lasting_environment
+from harness.machine.installed import editable_sha256, installed
 from harness.tracking.gate.trees import Tree
 from harness.trial.origin import sources_sha256
 from harness.trial.spec import TRIAL_RESULT_SCHEMA, TrialResult
@@ -71,9 +73,11 @@ class KeptCounts(NamedTuple):
             name: sources_sha256(*_engine_files(name, Path(tree.folder, Path(self.package).name)))
             for name in {turn.cell.engine for turn in _of(plan, tree)}
         }
+        editable = cache(lambda interpreter: editable_sha256(interpreter, self.package))
         alike: Counter[str] = Counter()
         for turn in _of(plan, tree):
-            decides = _hash([_SCHEMA, tree.package_sha, code[turn.cell.engine], _asked(plan, turn)])
+            asked = _asked(plan, turn, editable)
+            decides = _hash([_SCHEMA, tree.package_sha, code[turn.cell.engine], asked])
             name = f"{decides[:32]}-{alike[decides]}.json"  # equal trials are kept apart
             alike[decides] += 1
             yield turn.key, self.folder / name
@@ -105,11 +109,12 @@ def _of(plan: Plan, tree: Tree) -> Iterable[Turn]:
     return (turn for turn in ours if turn.mode not in ("outputs", "instructions"))
 
 
-def _asked(plan: Plan, turn: Turn) -> dict[str, Any]:
+def _asked(plan: Plan, turn: Turn, editable: Callable[[Path], str]) -> dict[str, Any]:
     """What the trial is asked, and what runs it."""
     launch = ENGINES.load(turn.cell.engine).launch(turn.cell.python, turn.cell.release)
     # The launch's own path names the tree's folder or one made for it; the rest is the user's.
-    environment = launch.environment | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    users = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    interpreter = Path(launch.interpreter)
     return {
         "cell": msgspec.structs.replace(turn.cell, release=""),
         "mode": turn.mode,
@@ -117,8 +122,9 @@ def _asked(plan: Plan, turn: Turn) -> dict[str, Any]:
         "max_steps": turn.max_steps,
         "trace_every": plan.trace_every if turn.mode == "opcodes" else 0,
         "schedule": plan.schedules[turn.cell.workload],
-        "environment": environment,
-        "installed": installed(Path(launch.interpreter)),
+        "environment": lasting_environment() | launch.environment | users,
+        "installed": installed(interpreter),
+        "editable": editable(interpreter),
     }
 
 

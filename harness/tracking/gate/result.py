@@ -190,6 +190,7 @@ class GateResult(Result, frozen=True, kw_only=True, tag="gate"):
     """Everything `gate` knows at its end; ``missing`` names cells that measured nothing.
 
     ``package``: the path of what was measured, in whose folder the files of functions are named.
+    ``outside``: folders and files beside it that differ, too.
     ``not_run``: functions that differ and that no cell has executed while it served requests.
     ``waivers``: what has been said between BASE and HEAD to be accepted, needed or not.
     ``surroundings``: what else the machine did; ``timed_seconds``: how long timed rounds took.
@@ -204,6 +205,7 @@ class GateResult(Result, frozen=True, kw_only=True, tag="gate"):
     failures: list[TrialFailure]
     conclusions: list[str]
     package: str = ""
+    outside: list[str] = []
     not_run: list[ChangedFunction] = []
     waivers: list[UsedWaiver] = []
     timed_seconds: float = 0.0

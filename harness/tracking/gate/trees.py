@@ -99,33 +99,45 @@ def tree_differences(repo: Path, base: Tree, head: Tree, package: str) -> list[s
     """Sentences on what lies between two trees and is not measured, or is nothing at all."""
     is_work_tree = head.asked == WORK_TREE
     with checkout(repo) as git:
-        between = git("diff-tree", "-r", "-z", "--name-only", base.commit, head.commit)
-        uncommitted = git.changed_files(*([] if is_work_tree else [package]))
+        changed = _changed(git, base, head)
+        uncommitted = [] if is_work_tree else git.changed_files(package)
     sentences = []
-    changed = names(between) + (uncommitted if is_work_tree else [])
-    not_inside = [path for path in changed if not path.startswith(f"{package}/")]
-    outside = sorted({path.split("/")[0] for path in not_inside})
-    if len(not_inside) == len(changed):
+    if not any(path.startswith(f"{package}/") for path in changed):
         sentences.append(
             f"The two do not differ in {package}/: what is found here is this machine's noise."
-        )
-    if outside:
-        named = ", ".join(map(plain_text, outside[:6])) + (", …" if len(outside) > 6 else "")
-        sentences.append(
-            f"Outside {package}/ they differ in {named}: not compared, one harness measures both."
         )
     if lacking := sorted({*base.lacking, *head.lacking}):
         sentences.append(
             f"Measured without the files of submodules that are not checked out: "
             f"{', '.join(map(plain_text, lacking))}; git submodule update --init --recursive."
         )
-    if uncommitted and not is_work_tree:
+    if uncommitted:
         files = "file" if len(uncommitted) == 1 else "files"
         sentences.append(
             f"Uncommitted changes in {len(uncommitted)} {files} of {package}/ belong to neither "
             "commit; leave HEAD out to measure the work tree as it stands."
         )
     return sentences
+
+
+def differing_outside(repo: Path, base: Tree, head: Tree, package: str) -> list[str]:
+    """Folders and files beside ``package``, in order, in which two trees differ."""
+    with checkout(repo) as git:
+        changed = _changed(git, base, head)
+    paths = (path for path in changed if not path.startswith(f"{package}/"))
+    return sorted({plain_text(_first_beside(path, package)) for path in paths})
+
+
+def _changed(git: Git, base: Tree, head: Tree) -> list[str]:
+    between = names(git("diff-tree", "-r", "-z", "--name-only", base.commit, head.commit))
+    return between + (git.changed_files() if head.asked == WORK_TREE else [])
+
+
+def _first_beside(path: str, package: str) -> str:
+    """The least of a path's folders that has nothing of the package in it."""
+    parts = path.split("/")
+    at = next(n for n in range(1, len(parts) + 1) if parts[:n] != package.split("/")[:n])
+    return "/".join(parts[:at])
 
 
 def plain_text(text: str) -> str:

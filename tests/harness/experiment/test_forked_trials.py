@@ -5,6 +5,7 @@ Those that go wrong are played by a script in the place of the interpreter, whos
 
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from processes import children, descriptors, has_ended, opened_since, overstepped
 from small import CELL, TRIAL_SECONDS, answer, schedule, trial
 
+import engines
 from engines import tied_process
 from harness.experiment.grid import traits
 from harness.experiment.local_executor import LocalExecutor
@@ -131,6 +133,29 @@ def test_they_share_an_interpreter_and_what_cannot_be_built_is_its_own_failure(t
     assert [each.kind for each in outcomes[:2]] == ["refused", "killed"]
     assert "is not the schedule that was asked for" in outcomes[0].reason
     assert isinstance(outcomes[2], TrialResult), outcomes[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", ["interpreter", "engine"])
+def test_a_thread_that_an_engine_starts_when_it_is_built_is_told_of(tmp_path, shared):
+    """Also by forks of the process that built it, in which it does not run."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(engines.__file__).parent, tmp_path / "engines", ignore=ignored)
+    file, built = tmp_path / "engines/builtin/engine.py", "        config = self.complete(config)\n"
+    text = file.read_text()
+    assert built in text
+    start = "        import threading\n        threading.Thread(target=time.sleep, args=(9e5,), "
+    file.write_text(text.replace(built, f"{built}{start}daemon=True).start()\n", 1))
+    beside = []
+    for release in ("", str(tmp_path)):
+        cell = msgspec.structs.replace(CELL, release=release)
+        asked = trial(SCHEDULE, tmp_path, cell, mode="opcodes")
+        batch = TrialBatch(trials=[asked, asked], shared=shared)
+        with TrialInterpreter(batch, TRIAL_SECONDS) as forks:
+            outcomes = [each.measure() for each in forks.trials]
+        assert all(isinstance(each, TrialResult) for each in outcomes), outcomes
+        beside.append({each.costs.beside for each in outcomes})
+    assert beside == [{0}, {1}]
 
 
 @pytest.mark.slow

@@ -152,7 +152,8 @@ MADE_UP = {
             replace(cell(LISTS, "worse", BYTECODES, timing(0.011, 0.012, "")), functions=FUNCTIONS),
             cell(ARRAYS, "same", exact(), SAME),
         ],
-        notes=["Outside engines/ they differ in README.md."],
+        package="engines",
+        outside=["README.md", *(f"{name}.py" for name in "abcdef")],
     ),
     "worse-admission": result(
         [

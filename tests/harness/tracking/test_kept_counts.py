@@ -1,5 +1,6 @@
 """Counts that a gate keeps: found again for the same files, and for no others."""
 
+import sys
 from pathlib import Path
 
 import msgspec
@@ -78,6 +79,45 @@ def test_nothing_is_found_where_anything_that_decides_a_count_is_another(
     other = tree("other")
     (Path(other.folder) / "engines" / "builtin" / "engine.py").write_text("x = 1")
     assert kept.load(counted(other)[0], other) == {}
+
+
+def test_the_environment_decides_and_what_only_a_shell_has_does_not(tree, monkeypatch):
+    kept = KeptCounts.of_user("engines")
+    first = tree("first")
+    plan, outcomes = counted(first)
+    kept.save(plan, first, outcomes)
+    with monkeypatch.context() as other:
+        other.setenv("ENGINE_EXTRA", "1")
+        assert kept.load(plan, first) == {}
+    for name in ("PWD", "OLDPWD", "SHLVL", "_", "TERM", "TERM_PROGRAM", "SSH_TTY", "GITHUB_RUN_ID"):
+        monkeypatch.setenv(name, "another")
+    monkeypatch.setenv("PYTHONHASHSEED", "7")  # no trial gets it
+    assert kept.load(plan, first) == outcomes
+
+
+def test_what_is_imported_from_a_checkout_decides_by_its_files(tree, tmp_path):
+    """But not the package that is laid out, nor a run's own copies of it."""
+    python = tmp_path / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    checkout = tmp_path / "a checkout"
+    for path in ("src/help/h.py", "engines/core.py", "results/1-gate/code/head/engines/core.py"):
+        (checkout / path).parent.mkdir(parents=True)
+        (checkout / path).write_text("")
+    info = tmp_path / "env/lib/python3.11/site-packages/help-1.0.dist-info"
+    info.mkdir(parents=True)
+    origin = {"url": checkout.as_uri(), "dir_info": {"editable": True}}
+    (info / "direct_url.json").write_bytes(msgspec.json.encode(origin))
+    kept = KeptCounts.of_user("engines")
+    first = tree("first")
+    cell = msgspec.structs.replace(CELL, python=str(python))
+    plan, outcomes = counted(first, cell=cell)
+    kept.save(plan, first, outcomes)
+    (checkout / "engines/core.py").write_text("x = 1")
+    (checkout / "results/1-gate/code/head/engines/core.py").write_text("x = 1")
+    assert kept.load(plan, first) == outcomes
+    (checkout / "src/help/h.py").write_text("x = 1")
+    assert kept.load(plan, first) == {}
 
 
 def test_a_damaged_file_is_not_read(tree):

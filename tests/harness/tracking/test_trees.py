@@ -11,7 +11,13 @@ from scratch_repository import Repository, contents, leave_git_alone
 
 from harness.files import StoreError
 from harness.machine.git import GitError, changed_files, git
-from harness.tracking.gate.trees import WORK_TREE, find_commit, take_tree, tree_differences
+from harness.tracking.gate.trees import (
+    WORK_TREE,
+    differing_outside,
+    find_commit,
+    take_tree,
+    tree_differences,
+)
 
 PACKAGE = "engines"
 
@@ -182,11 +188,9 @@ def test_a_clean_work_tree_is_its_commit(repository, tmp_path):
     )
     assert contents(head.folder) == contents(base.folder)
     assert (head.sha, head.label) == (base.sha, f"work tree ({base.sha[:10]})")
-    said = tree_differences(repository.root, base, head, PACKAGE)
-    assert [sentence.split(":")[0] for sentence in said] == [
-        "The two do not differ in engines/",
-        "Outside engines/ they differ in notes.txt",
-    ]
+    (said,) = tree_differences(repository.root, base, head, PACKAGE)
+    assert said.startswith("The two do not differ in engines/: ")
+    assert differing_outside(repository.root, base, head, PACKAGE) == ["notes.txt"]
 
 
 def test_what_lies_between_two_commits(repository, untouched, tmp_path):
@@ -203,9 +207,10 @@ def test_what_lies_between_two_commits(repository, untouched, tmp_path):
     assert [
         said.startswith(left) for said in tree_differences(repository.root, first, second, PACKAGE)
     ] == [True]
-    nothing, outside, also_left = tree_differences(repository.root, second, third, PACKAGE)
+    nothing, also_left = tree_differences(repository.root, second, third, PACKAGE)
     assert nothing.startswith("The two do not differ in engines/")
-    assert "docs, top0.py, top1.py, top2.py, top3.py, top4.py, …: not compared" in outside
+    outside = differing_outside(repository.root, second, third, PACKAGE)
+    assert outside == ["docs", *(f"top{number}.py" for number in range(8))]
     assert also_left.startswith(left)
     (same, _) = tree_differences(repository.root, third, third, PACKAGE)
     assert same == nothing
@@ -245,8 +250,18 @@ def test_a_file_that_was_renamed_is_two_changes(repository, tmp_path):
     assert changed_files(repository.root, PACKAGE) == ["engines/deep/b.py"]
     repository.commit("move it out")
     base, head = (take_tree(repository.root, c, PACKAGE, tmp_path / c) for c in ("HEAD~1", "HEAD"))
-    (outside,) = tree_differences(repository.root, base, head, PACKAGE)
-    assert "differ in moved.py:" in outside
+    assert tree_differences(repository.root, base, head, PACKAGE) == []
+    assert differing_outside(repository.root, base, head, PACKAGE) == ["moved.py"]
+
+
+def test_what_lies_beside_a_package_in_its_folder_is_named_by_its_own(repository, tmp_path):
+    repository.commit("one", src__engines__a="1", src__help__h="1", src__entry="1", top="1")
+    repository.commit("two", src__engines__a="2", src__help__h="2", src__entry="2", top="2")
+    base, head = (
+        take_tree(repository.root, c, "src/engines", tmp_path / c) for c in ("HEAD~1", "HEAD")
+    )
+    outside = differing_outside(repository.root, base, head, "src/engines")
+    assert outside == ["src/entry.py", "src/help", "top.py"]
 
 
 def test_modes_links_and_line_ends(repository, tmp_path):

@@ -107,3 +107,16 @@ def test_a_loop_where_a_client_asks_whether_any_is_left_counts_once_a_step():
 
 def test_a_thread_that_a_step_starts_is_told_of():
     assert costs(1, threads=2).beside - costs(1).beside == 2
+
+
+def test_a_thread_that_was_there_before_is_told_of_though_it_ends_with_the_engine():
+    alone, is_over = costs(1).beside, threading.Event()
+    thread = threading.Thread(target=is_over.wait)
+    thread.start()
+    served = Changed()
+    watch = MODES["opcodes"].watch(served, Extent(4, 1))
+    TrialClient(served, watch.step, OF, VirtualClock()).run()
+    is_over.set()
+    thread.join()
+    watch.results([])
+    assert watch.costs.beside - alone == 1
