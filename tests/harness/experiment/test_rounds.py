@@ -67,6 +67,16 @@ def test_who_is_only_of_use_beside_one_that_fails_is_not_measured_alone():
     assert asked == {cells[0]: 2, cells[1]: 2, cells[2]: 7, cells[3]: 7}
 
 
+@pytest.mark.parametrize(("broken", "times"), [(0, [2, 2, 2]), (1, [7, 2, 7]), (2, [7, 7, 2])])
+def test_those_that_take_turns_go_on_without_one_that_fails_but_for_their_baseline(broken, times):
+    machine, of = Machine(), plan(CELLS, rotations=[CELLS], slice_steps=25)
+    machine.broken = {CELLS[broken]}
+    result = summary(of, run(machine, of).outcomes)
+    asked = Counter(trial.cell for trial in machine.asked[1:])
+    assert [asked[cell] for cell in CELLS] == times
+    assert len(result.comparisons) == (broken > 0)
+
+
 def taking_turns(**changes):
     """A plan of twelve cells in two rotations, each with a copy of the baseline."""
     cells = [msgspec.structs.replace(CELL, batch_size=size) for size in range(8, 20)]
