@@ -75,6 +75,7 @@ def test_those_that_take_turns_go_on_without_one_that_fails_but_for_their_baseli
     asked = Counter(trial.cell for trial in machine.asked[1:])
     assert [asked[cell] for cell in CELLS] == times
     assert len(result.comparisons) == (broken > 0)
+    assert len(result.missing) == 1
 
 
 def taking_turns(**changes):
@@ -254,7 +255,16 @@ def test_a_cell_that_always_fails_is_given_up_and_the_others_are_complete():
     assert asked == {CELLS[0]: 7, CELLS[1]: 2, CELLS[2]: 7}
     assert [cell.samples for cell in result.cells] == [7, 7]
     assert [f.reason for f in result.failures] == ["it fell over"] * 2
+    assert result.missing == ["No result of freeze."]
     assert [c.candidate for c in result.comparisons] == ["disabled"]
+
+
+def test_a_cell_whose_trials_are_all_left_out_is_missing_for_their_reason():
+    machine, of = Machine(), plan(CELLS[:2], rounds=7)
+    machine.busy[CELLS[1]] = 1000
+    result = summary(of, run(machine, of).outcomes)
+    assert result.missing == ["No result of freeze: the machine was too busy."]
+    assert result.not_compared == []
 
 
 def test_where_every_cell_fails_it_ends():
