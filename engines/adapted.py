@@ -95,10 +95,11 @@ class AdaptedEngine(StepEngine):
     """
 
     role = "engine"
-    is_scripted = False
 
     def __init__(self, adapter: Adapter, config: EngineConfig) -> None:
         self.vocab_size = adapter.vocab_size
+        own = type(adapter)  # another engine's tokens may be any others
+        self.script = f"{own.__module__}.{own.__qualname__}" if own.repeats_tokens else ""
         self.clock: Callable[[], int] = time.perf_counter_ns
         self.phase_stamps = [0] * (len(PHASES) + 1)
         self._adapter = adapter

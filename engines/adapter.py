@@ -47,6 +47,9 @@ class Adapter:
     traits: ClassVar[Traits] = Traits()
     """What it can do. ``Traits(is_exact=True)``: counts repeat to the digit, because it has no
     clock, no thread and no second process."""
+    repeats_tokens: ClassVar[bool] = True
+    """Whether a request gets the same tokens in each run, however the engine is configured; runs
+    where it got others are not compared. False: a model makes them, and sums in another order."""
     vocab_size: ClassVar[int] = 32_000
     """Token ids of the prompts that it is given are below it."""
 

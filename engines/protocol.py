@@ -159,6 +159,10 @@ class Traits:
     ways: tuple[dict[str, str | int], ...] = ()
 
 
+SCRIPT = "gcbench"
+"""The `StepEngine.script` that all of gcbench's own engines follow."""
+
+
 class ContradictionError(ValueError):
     """Parts of a configuration that are each known do not go together."""
 
@@ -355,8 +359,9 @@ class StepEngine(EngineProcess, Protocol):
 
     vocab_size: int
     """Token ids of a prompt are below it."""
-    is_scripted: bool
-    """Whether its tokens are a function of (seed, request, position), the same in any engine."""
+    script: str = ""
+    """What its tokens follow: engines of one script give the same ones in each run. `SCRIPT`: a
+    function of (seed, request, position); "": a model makes them."""
     clock: Callable[[], int] = time.perf_counter_ns
     """Read between the phases of a step."""
     phase_stamps: list[int]

@@ -31,6 +31,7 @@ from engines.builtin.worker import ModelRunnerOutput, SendsMessages, Worker
 from engines.protocol import (
     FIT,
     PHASES,
+    SCRIPT,
     BoolArray,
     Delivered,
     EngineConfig,
@@ -82,7 +83,7 @@ class Engine(EngineRules):
         streams = REQUEST_STREAMS.load(config.request_streams)
         self._streams: RequestStreams | None = None if streams is None else streams()
         self.config = config
-        self.is_scripted = not device_class(config).has_model
+        self.script = "" if device_class(config).has_model else SCRIPT
         self.vocab_size = prompt_vocab_size(config)
         self._handoff_bytes = REPRESENTATIONS.load(config.representation)().nbytes
         self._under_way: deque[ScheduledStep] = deque()

@@ -12,6 +12,7 @@ from engines.call.launch import launch_call
 from engines.call.target import function_of, module_of
 from engines.protocol import (
     PHASES,
+    SCRIPT,
     ContradictionError,
     Delivered,
     EngineConfig,
@@ -39,7 +40,7 @@ class CallEngine(StepEngine):
     own_values: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     shapes = (("", "per_request"),)
     role = "engine"
-    is_scripted = True
+    script = SCRIPT
 
     @staticmethod
     def complete(config: EngineConfig) -> EngineConfig:

@@ -8,6 +8,7 @@ from engines.adapted import AdaptedEngine
 from engines.builtin.registries import SCHEDULING_POLICIES
 from engines.prepared.launch import launch_prepared, prepare_once
 from engines.protocol import (
+    SCRIPT,
     ContradictionError,
     EngineConfig,
     EngineState,
@@ -39,7 +40,6 @@ class SglangHostPath(AdaptedEngine):
     Ours are the tokens, which come in the place of the model runner's forward pass and sampler.
     """
 
-    is_scripted = True
     has_wait_hook = False
     package = "python/sglang"
     axes = frozenset(
@@ -66,10 +66,10 @@ class SglangHostPath(AdaptedEngine):
     def __init__(self, config: EngineConfig) -> None:
         if _has_text(config):
             config = replace(config, detokenizer=DETOKENIZER)
-        if features_asked(config).has_grammar:
-            self.is_scripted = False  # tokens that no grammar takes are others
         self._driver = Driver(config)
         super().__init__(self._driver, config)
+        # Tokens that no grammar takes are others.
+        self.script = "" if features_asked(config).has_grammar else SCRIPT
         if self._driver.reader is not None:
             self.output_token_ids = self._forget_all  # type: ignore[method-assign]
         self._config = config

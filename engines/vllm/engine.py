@@ -72,7 +72,7 @@ class VllmEngine:
     """
 
     host_path: bool
-    is_scripted: bool
+    script: str
     vocab_size = 50257
     """GPT-2's: every shipped config has that many."""
     package = "vllm"
@@ -140,7 +140,7 @@ class VllmEngine:
         self._control = Control(self._folder)
         self._features = features_of(config)
         if self._features.has_grammar:
-            self.is_scripted = False  # tokens that no grammar takes are others
+            self.script = ""  # tokens that no grammar takes are others
         self._outputs = Outputs(
             has_text=config.detokenizer != "none", has_samples=self._features.samples > 1
         )

@@ -6,7 +6,7 @@ from typing import Any
 from engines.builtin.block_pool import num_gpu_blocks
 from engines.builtin.device.choice import complete_device, device_class
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
-from engines.protocol import ContradictionError, EngineConfig, Traits
+from engines.protocol import SCRIPT, ContradictionError, EngineConfig, Traits
 from engines.vllm import arguments
 from engines.vllm.engine import VllmEngine
 from engines.vllm.model_folder import architectures, model_folder
@@ -41,7 +41,7 @@ class HostPathEngine(VllmEngine):
     """
 
     host_path = True
-    is_scripted = True
+    script = SCRIPT
     has_wait_hook = True
     axes = VllmEngine.axes | {
         "tensor_parallel",

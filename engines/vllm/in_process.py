@@ -17,7 +17,7 @@ class InProcessEngine(VllmEngine):
     """Steps take what the model takes; what is in vLLM's executor counts as the device's."""
 
     host_path = False
-    is_scripted = False
+    script = ""
     has_wait_hook = False
 
     @staticmethod

@@ -77,7 +77,7 @@ def _status(result: Advice | CadenceResult | CrossoverResult) -> ExitCode:
             has_measured = bool(result.points)
         case Advice():
             verified = result.verified
-            has_measured = bool(result.tried.comparisons) and (
-                verified is None or bool(verified.comparisons)
-            )
+            has_measured = bool(result.tried.comparisons) and not result.tried.missing
+            if verified is not None:
+                has_measured = has_measured and bool(verified.comparisons)
     return ExitCode.MEASURED if has_measured else ExitCode.NOT_MEASURED

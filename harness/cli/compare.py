@@ -134,4 +134,6 @@ def _status(result: ExperimentResult | PartsResult, fail_on: str | None) -> Exit
     if not all(any(cell.samples for cell in each.cells) for each in results):
         return ExitCode.NOT_MEASURED
     verdicts = [each.verdict for result in results for each in result.comparisons]
-    return ExitCode.WORSE if fail_on and fail_on in verdicts else ExitCode.MEASURED
+    if fail_on and fail_on in verdicts:
+        return ExitCode.WORSE
+    return ExitCode.NOT_MEASURED if any(each.missing for each in results) else ExitCode.MEASURED

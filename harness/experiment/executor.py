@@ -17,7 +17,7 @@ _ATTEMPTS = 3
 """Times a trial is tried that the machine, not the cell, has spoiled."""
 
 GIVE_UP_AFTER = 2
-"""Failures of a cell after which its remaining trials, and its rotation's, are left out."""
+"""Failures of a cell after which its remaining trials are left out."""
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):

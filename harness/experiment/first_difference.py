@@ -31,6 +31,11 @@ class _Place(NamedTuple):
     expected: int | None
 
 
+def follow_one_script(result: TrialResult, expected: TrialResult) -> bool:
+    """Whether the tokens of two trials of a workload are to be the same."""
+    return result.script == expected.script != ""
+
+
 def outputs_difference(result: TrialResult, expected: TrialResult) -> str:
     """In what the steps' outputs of two trials differ and where first, in words, or "".
 
@@ -40,7 +45,7 @@ def outputs_difference(result: TrialResult, expected: TrialResult) -> str:
     ours, theirs = result.outputs, expected.outputs
     if ours is None or theirs is None:
         return ""
-    scripted = result.is_scripted and expected.is_scripted
+    scripted = follow_one_script(result, expected)
     if not scripted and ours.counts != theirs.counts:
         return "numbers of tokens for each request"
     kinds = ["tokens", "reasons"] if scripted else ["reasons"]

@@ -86,6 +86,17 @@ class Trials:
             if a.block == b.block and None not in (a.metrics.get(metric), b.metrics.get(metric))
         ]
 
+    def why_untimed(self, cell: Cell) -> str | None:
+        """Why a cell that was to be timed has no usable timing, "" where `failures` say it.
+
+        None for a cell that has one, or was not tried.
+        """
+        if self.timings[cell] or not self.plan.rounds:
+            return None
+        if any(each.cell == cell for each in self.failures):
+            return ""
+        return next((each.invalid for each in self.invalid if each.cell == cell), None)
+
     def counted_in(self, mode: str, cell: Cell) -> TrialResult | None:
         """The trial that counts for a cell in a mode, if it gave a result."""
         return self.counted.get((mode, stands_for(cell, mode)))

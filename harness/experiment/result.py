@@ -141,7 +141,8 @@ class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     Not ``is_complete``: interrupted, and of the trials that had ended by then.
     ``surroundings``: what else the machine did, where it was this one; ``nodes``: where there were
     others, how many blocks each has timed. ``not_compared``: sentences on cells that
-    have no ratio. ``release_labels``: what its releases are called, where it is of `gcbench
+    have no ratio; ``missing``: on those that were tried and could not be timed.
+    ``release_labels``: what its releases are called, where it is of `gcbench
     releases`; ``missing_releases``: those that could not be made ready, with the reason.
     """
 
@@ -153,6 +154,7 @@ class ExperimentResult(Result, frozen=True, kw_only=True, tag="experiment"):
     failures: list[TrialFailure]
     nodes: dict[str, int] = {}
     not_compared: list[str] = []
+    missing: list[str] = []
     release_labels: dict[str, str] = {}
     missing_releases: dict[str, str] = {}
 

@@ -152,8 +152,16 @@ class Rounds:
         return [turn.cell] if turn.rotation < 0 else self.plan.timed[turn.rotation]
 
     def _has_given_up(self, turn: Turn) -> bool:
-        """Whether its cell, or one that it is only of use beside, gives no results."""
-        return any(self._failures[each] >= GIVE_UP_AFTER for each in self._rotation(turn))
+        """Whether its cell, or all that it is of use beside, gives no results.
+
+        That is the baseline, which leads a rotation, and for a baseline any of the others.
+        """
+        first, *others = self._rotation(turn)
+        alone = others and all(map(self._fails, others))
+        return self._fails(turn.cell) or self._fails(first) or bool(alone)
+
+    def _fails(self, cell: Cell) -> bool:
+        return self._failures[cell] >= GIVE_UP_AFTER
 
     def _keep(self, turn: Turn, outcome: TrialOutcome) -> None:
         if isinstance(outcome, TrialFailure):

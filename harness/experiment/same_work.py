@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from harness.axes import Cell
-from harness.experiment.first_difference import outputs_difference
+from harness.experiment.first_difference import follow_one_script, outputs_difference
 from harness.experiment.grid import groups
 from harness.experiment.outcomes import Trials
 from harness.experiment.plan import Plan
@@ -60,8 +60,7 @@ def cells_of_other_work(plan: Plan, trials: Trials, ids: Mapping[Cell, str]) -> 
 
 def difference(result: TrialResult, expected: TrialResult) -> str:
     """What two trials of a workload should have agreed in and do not, or ""."""
-    scripted = result.is_scripted and expected.is_scripted
-    if scripted and result.tokens_sha256 != expected.tokens_sha256:
+    if follow_one_script(result, expected) and result.tokens_sha256 != expected.tokens_sha256:
         return "tokens"
     if result.lengths_sha256 != expected.lengths_sha256:
         return "numbers of tokens"

@@ -64,7 +64,12 @@ def summarise(
     ]
     more = list(notes)
     measured = {cell.id for cell in cells}
-    more += [f"No result of {ids[cell]}." for cell in plan.cells if ids[cell] not in measured]
+    untimed = {cell: why for cell in plan.cells if (why := trials.why_untimed(cell)) is not None}
+    more += [
+        f"No result of {ids[cell]}."
+        for cell in plan.cells
+        if ids[cell] not in measured and cell not in untimed
+    ]
     more += _repeated(trials, ids)
     more += _moved_by_the_probe(trials, ids)
     more += _not_as_scheduled(trials, ids)
@@ -72,12 +77,12 @@ def summarise(
     differing = cells_of_other_work(plan, trials, ids)
     blended = mixed(trials.results)
     more += [*differing.apart, *_left_out(trials.invalid)]
-    compared, missing = list[Comparison](), list[str]()
+    compared, no_ratio = list[Comparison](), list[str]()
     if not blended:
         if not trials.nodes:  # several machines need not be equally fast
             more += speed_changes(plan.rotations, trials.timings)
-        compared, missing = _comparisons(
-            plan, trials.at_usual_speed(), ids, group_of, differing.cells
+        compared, no_ratio = _comparisons(
+            plan, trials.at_usual_speed(), ids, group_of, differing.cells | untimed.keys()
         )
     commits = {r.code_commit for rounds in trials.timings.values() for r in rounds.values()}
     return ExperimentResult(
@@ -91,7 +96,8 @@ def summarise(
         comparisons=compared,
         failures=trials.failures,
         notes=more,
-        not_compared=[*differing.sentences, *blended, *missing],
+        not_compared=[*differing.sentences, *blended, *no_ratio],
+        missing=[f"No result of {ids[cell]}{why and f': {why}'}." for cell, why in untimed.items()],
         command=command,
         code_commits=sorted(commits),
         nodes=trials.nodes,

@@ -114,7 +114,6 @@ def measure(observed: Observed, workload: str, seed: int, wanted: Wanted) -> Loa
         metrics={name: None if value is None else float(value) for name, value in known},
         processes=[client.collector for client in observed.clients],
         **_hashes(responses),
-        is_scripted=False,
         **origin("engines"),
         wall_seconds=seconds,
         delivered=arrivals.sent,

@@ -20,7 +20,8 @@ def headline(result: ExperimentResult) -> str:
     if nothing := settles_nothing(result) or _otherwise_deployed(result):
         return f"{SIGNS['inconclusive']} {capitalised(nothing)}."
     if not result.comparisons:
-        return next(iter(result.not_compared), "Nothing is compared here.")
+        why = [*result.missing, *result.not_compared]
+        return next(iter(why), "Nothing is compared here.")
     verdicts = {each.verdict for each in candidates(result)}
     return f"{best_sign(verdicts, REFERENCE[0])} {in_short(result)[0]}"
 

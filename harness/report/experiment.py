@@ -41,6 +41,7 @@ def describe_experiment(result: ExperimentResult, folder: Path | None = None) ->
         tables=[*(pivots or [cells]), *message_sizes(result)],
         sentences=above,
         lists=[
+            Listing("Not measured", [why for why in result.missing if why != first], is_bad=True),
             Listing("Trials without a result", failure_lines(result), is_bad=True),
             Listing("More conclusions", [c for c in concluded if not any(c in s for s in said)]),
             Listing("Not compared", [why for why in result.not_compared if why != first]),

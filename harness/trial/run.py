@@ -278,7 +278,7 @@ def _result(
         text_sha256=hashes.text,
         finish_sha256=hashes.finish,
         lengths_sha256=hashes.lengths,
-        is_scripted=ready.engine.is_scripted,
+        script=ready.engine.script,
         **origin(ENGINES.load(trial.cell.engine).package),
         wall_seconds=sum(stages.values()) - stages["start"],
         stage_seconds=stages,

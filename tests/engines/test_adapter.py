@@ -178,3 +178,13 @@ def test_a_class_of_four_methods_keeps_the_contract():
     assert engine_breach(as_engine(Echo)) == ""
     assert isinstance(as_engine(Echo), AdaptedClass)
     assert as_engine(Echo).package == Echo.__module__.partition(".")[0]
+
+
+def test_its_tokens_are_its_own_script_unless_it_says_that_they_do_not_repeat():
+    nested, flat = (
+        as_engine(Shaped)(replace(CONFIG, representation=name)).script
+        for name in ("nested", "flat")
+    )
+    assert nested == flat != as_engine(Echo)(CONFIG).script != ""
+    modelled = type("Modelled", (Echo,), {"repeats_tokens": False})
+    assert as_engine(modelled)(CONFIG).script == ""

@@ -109,7 +109,7 @@ class Least(Bare):
 
     role = "engine"
     vocab_size = 8
-    is_scripted = False
+    script = ""
     phase_stamps = [0] * (len(PHASES) + 1)
 
     def __init__(self, config):

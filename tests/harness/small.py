@@ -91,6 +91,7 @@ def answer(
         tokens_sha256=tokens_sha256,
         text_sha256=text_sha256,
         finish_sha256="",
+        script="of the tests",
         interpreter="",
         code_root="",
         code_commit="",

@@ -10,7 +10,7 @@ import pytest
 from vllm_trials import cell, schedule
 
 from engines.builtin.registries import DEVICES, REPRESENTATIONS
-from engines.protocol import ContradictionError, EngineConfig
+from engines.protocol import SCRIPT, ContradictionError, EngineConfig
 from engines.vllm.arguments import scheduling
 from engines.vllm.host_path import HostPathEngine, num_blocks
 from engines.vllm.in_process import InProcessEngine
@@ -255,8 +255,8 @@ def test_vllm_has_the_built_in_engines_blocks_and_its_own(max_model_len):
 
 
 def test_the_engines_say_what_they_are():
-    assert (HostPathEngine.is_scripted, HostPathEngine.has_wait_hook) == (True, True)
-    assert (InProcessEngine.is_scripted, InProcessEngine.has_wait_hook) == (False, False)
+    assert (HostPathEngine.script, HostPathEngine.has_wait_hook) == (SCRIPT, True)
+    assert (InProcessEngine.script, InProcessEngine.has_wait_hook) == ("", False)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_tokens_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(t
     for axes, result in zip(chosen, results[1:], strict=True):
         for name in ("tokens_sha256", "finish_sha256", "lengths_sha256"):
             assert getattr(result, name) == getattr(results[0], name), (name, axes)
-        assert result.is_scripted
+        assert result.script
         assert [each.role for each in result.processes] == roles(axes)
         check_engine(result, axes)
         for process in result.processes:
@@ -183,7 +183,7 @@ def test_what_requests_ask_for_beside_leaves_them_their_tokens(tmp_path, setup):
         assert each.finish_sha256 == builtin.finish_sha256
     assert several.tokens_sha256 == builtin.tokens_sha256
     assert grammar.tokens_sha256 != builtin.tokens_sha256
-    assert (several.is_scripted, grammar.is_scripted) == (True, False)
+    assert (bool(several.script), grammar.script) == (True, "")
     assert [each.engine_state["max_num_seqs"] for each in (several, grammar)] == [24, 12]
 
 

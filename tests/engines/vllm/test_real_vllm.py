@@ -27,7 +27,7 @@ def test_lengths_and_reasons_are_the_built_in_engines_and_policies_hold(tmp_path
     for axes, roles, result in zip(chosen, ROLES[: len(chosen)], results, strict=True):
         assert result.lengths_sha256 == builtin.lengths_sha256, axes
         assert result.finish_sha256 == builtin.finish_sha256, axes
-        assert not result.is_scripted
+        assert not result.script
         assert [process.role for process in result.processes] == roles
         for name in ("worker", "engine_core"):
             assert result.engine_state[name] == axes.get(name, "in-process")

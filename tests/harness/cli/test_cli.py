@@ -292,9 +292,12 @@ def test_one_of_a_kind_lists_the_kind(capsys):
 
 
 class Machine(Executor):
-    """Takes the place of this machine: each round the candidate is slower by a share."""
+    """Takes the place of this machine: each round the candidate is slower by a share.
 
-    def __init__(self, slower: float = 0.0, interrupt_at: int = 0, broken: bool = False) -> None:
+    ``broken``: of which collector policies no trial gives a result.
+    """
+
+    def __init__(self, slower: float = 0.0, interrupt_at: int = 0, broken: str = "") -> None:
         self.slower, self.interrupt_at, self.broken, self.asked = slower, interrupt_at, broken, 0
 
     def batch_size(self, cells):
@@ -305,7 +308,7 @@ class Machine(Executor):
             self.asked += 1
             if self.asked == self.interrupt_at:
                 raise KeyboardInterrupt
-            if self.broken:
+            if self.broken and re.search(self.broken, trial.cell.gc):
                 fields = {"cell": trial.cell, "mode": trial.mode, "seed": trial.seed}
                 yield TrialFailure(**fields, kind="crashed", reason="it fell over")
                 continue
@@ -339,12 +342,25 @@ def test_a_cell_that_is_worse_fails_where_asked(gcbench, monkeypatch, slower, mo
 
 
 def test_nothing_measured_is_status_three(gcbench, monkeypatch):
-    gcbench.machine = Machine(broken=True)
+    gcbench.machine = Machine(broken=".")
     assert gcbench(*PAIR)[0] == 3
     status, _, err = gcbench("run", *TINY)
     assert status == 3
     assert err.splitlines()[-1] == "gcbench: no result: it fell over"
     assert gcbench(*NOISE)[0] == 3
+
+
+def test_a_cell_that_was_asked_for_and_could_not_be_timed_is_status_three(gcbench):
+    pair = [each.replace("default,disabled", "default,freeze") for each in PAIR]
+    gcbench.machine = Machine(broken="freeze")
+    status, out, _ = gcbench(*pair)
+    assert (status, out.splitlines()[0]) == (3, "No result of freeze.")
+    gcbench.machine = Machine(0.2, broken="freeze")
+    three = [each.replace("default,disabled", "default,freeze,threshold:5000") for each in PAIR]
+    status, out, _ = gcbench(*three)
+    assert status == 3
+    assert "No result of freeze." in out
+    assert gcbench(*three, "--fail-on", "worse")[0] == 1, "worse is worse, whatever is missing"
 
 
 def test_a_comparison_beside_another_measurement_waits_or_says_so(gcbench, tmp_path, monkeypatch):
@@ -545,7 +561,7 @@ def test_files_are_complete_where_standard_output_is_full(
 
 
 def test_one_failure_is_said_once_with_how_often(gcbench, monkeypatch):
-    gcbench.machine = Machine(broken=True)
+    gcbench.machine = Machine(broken=".")
     _, out, err = gcbench(*PAIR)
     assert err.count("it fell over") == 1
     assert out.count("it fell over") == 1

@@ -67,6 +67,17 @@ def test_who_is_only_of_use_beside_one_that_fails_is_not_measured_alone():
     assert asked == {cells[0]: 2, cells[1]: 2, cells[2]: 7, cells[3]: 7}
 
 
+@pytest.mark.parametrize(("broken", "times"), [(0, [2, 2, 2]), (1, [7, 2, 7]), (2, [7, 7, 2])])
+def test_those_that_take_turns_go_on_without_one_that_fails_but_for_their_baseline(broken, times):
+    machine, of = Machine(), plan(CELLS, rotations=[CELLS], slice_steps=25)
+    machine.broken = {CELLS[broken]}
+    result = summary(of, run(machine, of).outcomes)
+    asked = Counter(trial.cell for trial in machine.asked[1:])
+    assert [asked[cell] for cell in CELLS] == times
+    assert len(result.comparisons) == (broken > 0)
+    assert len(result.missing) == 1
+
+
 def taking_turns(**changes):
     """A plan of twelve cells in two rotations, each with a copy of the baseline."""
     cells = [msgspec.structs.replace(CELL, batch_size=size) for size in range(8, 20)]
@@ -244,7 +255,16 @@ def test_a_cell_that_always_fails_is_given_up_and_the_others_are_complete():
     assert asked == {CELLS[0]: 7, CELLS[1]: 2, CELLS[2]: 7}
     assert [cell.samples for cell in result.cells] == [7, 7]
     assert [f.reason for f in result.failures] == ["it fell over"] * 2
+    assert result.missing == ["No result of freeze."]
     assert [c.candidate for c in result.comparisons] == ["disabled"]
+
+
+def test_a_cell_whose_trials_are_all_left_out_is_missing_for_their_reason():
+    machine, of = Machine(), plan(CELLS[:2], rounds=7)
+    machine.busy[CELLS[1]] = 1000
+    result = summary(of, run(machine, of).outcomes)
+    assert result.missing == ["No result of freeze: the machine was too busy."]
+    assert result.not_compared == []
 
 
 def test_where_every_cell_fails_it_ends():

@@ -92,6 +92,29 @@ def test_groups_of_one_workload_that_did_other_work_keep_their_own_ratios():
     ) in result.notes
 
 
+def test_tokens_are_held_against_those_of_the_same_script():
+    """An engine of another script, or of none, may give any others."""
+    cells = CELLS[:2]
+    of = plan(cells, rounds=3)
+
+    def sentences(*scripts: str) -> list[str]:
+        outcomes = {}
+        for number in range(1, of.rounds + 1):
+            for turn in timing_round(of, number):
+                asked = Trial(cell=turn.cell, schedule_path="", schedule_sha256="", seed=turn.seed)
+                metrics = {"host_time_per_step": 1 + turn.seed % 97 / 1e4}
+                result = answer(asked, metrics, tokens_sha256=turn.cell.gc)
+                script = scripts[cells.index(turn.cell)]
+                result = msgspec.structs.replace(result, script=script)
+                outcomes[trial_key(number, turn.place, turn.cell, "timing")] = result
+        return notes(summary(of, outcomes))
+
+    assert sentences("own", "own") == [
+        "freeze produced other tokens than default; different work has no ratio."
+    ]
+    assert sentences("own", "another") == sentences("", "") == sentences("own", "") == []
+
+
 def test_a_text_is_held_against_those_of_the_same_engine():
     """An engine begins and ends a text in a way of its own."""
     ours = [msgspec.structs.replace(CELL, gc=gc) for gc in ("default", "freeze")]
