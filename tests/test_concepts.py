@@ -19,13 +19,13 @@ CAPS = {
     "commands": 15,
     "options": 352,
     "schemas": 15,
-    "lines of the product": 87_671,
-    "lines of cli and report": 12_772,
-    "lines of tests": 74_071,
+    "lines of the product": 87_780,
+    "lines of cli and report": 12_800,
+    "lines of tests": 74_210,
     "public names in several modules": 0,
     f"functions of more than {LONG} lines": 11,
     "lines that keep the formatter out": 0,
-    "words of README and docs": 54_840,
+    "words of README and docs": 54_870,
 }
 
 _DOORS = "a module each that is called alike, so that whoever calls need not know which it is"
