@@ -71,6 +71,7 @@ class SglangHostPath(AdaptedEngine):
         # Tokens that no grammar takes are others.
         self.script = "" if features_asked(config).has_grammar else SCRIPT
         if self._driver.reader is not None:
+            # No override: where nobody makes texts it would be counted with each request's end.
             self.output_token_ids = self._forget_all  # type: ignore[method-assign]
         self._config = config
 

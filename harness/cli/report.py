@@ -187,10 +187,10 @@ def _merged(runs: Sequence[str], output: Path) -> _Shown:
 
 def _compared(request: ReportRequest) -> _Shown:
     (run, against), output = (request.runs[0], request.against), request.output
-    files = [{find_run(name, output) for name in names.split(",")} for names in (run, against)]
-    if both := set.intersection(*files):
+    new, old = ([find_run(name, output) for name in each.split(",")] for each in (run, against))
+    if both := {*new} & {*old}:
         raise ValueError(f"--against {against}: {min(both)} is the run itself; name another")
-    result = diff(side(against, output), side(run, output), request.tolerance / 100)
+    result = diff(side(old), side(new), request.tolerance / 100)
     is_failure = bool(request.fail_on) and result.is_worse
     again = ["gcbench", "report", run, "--against", against, *_kept_in(output)]
     return _Shown(result, again, ExitCode.WORSE if is_failure else ExitCode.MEASURED)

@@ -1,20 +1,19 @@
 """One side of `gcbench report --against`: stored runs that are compared with others."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from harness.cli.stored import find_run
 from harness.experiment.load_rounds import one_side
 from harness.experiment.result import ExperimentResult
 from harness.load.result import LoadResult
 from harness.report.kinds import read_result
 
 
-def side(names: str, output: Path) -> ExperimentResult:
-    """An experiment, or loads as the rounds of one; names with commas between them.
+def side(files: Sequence[Path]) -> ExperimentResult:
+    """An experiment, or loads as the rounds of one.
 
     Raises ValueError for what is neither, StoreError for what cannot be read.
     """
-    files = [find_run(name, output) for name in names.split(",")]
     results = [read_result(file) for file in files]
     loads = [each for each in results if isinstance(each, LoadResult)]
     if len(loads) == len(results):

@@ -156,9 +156,9 @@ class Rounds:
 
         That is the baseline, which leads a rotation, and for a baseline any of the others.
         """
-        first, *others = self._rotation(turn)
-        alone = others and all(map(self._fails, others))
-        return self._fails(turn.cell) or self._fails(first) or bool(alone)
+        baseline, *others = self._rotation(turn)
+        is_alone = bool(others) and all(map(self._fails, others))
+        return is_alone or self._fails(baseline) or self._fails(turn.cell)
 
     def _fails(self, cell: Cell) -> bool:
         return self._failures[cell] >= GIVE_UP_AFTER

@@ -112,8 +112,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     ``recurs`` that another try would be invalid too.
 
     The hashes are over all requests' tokens, finish reasons, numbers of tokens and texts; that of
-    texts is "" where there is no detokenizer. Tokens of one
-    ``script`` are the same; of none, lengths are what can agree.
+    texts is "" where there is no detokenizer. Tokens of one ``script`` are the same; of none,
+    lengths are what can agree.
     ``code_sha256`` is over the files that decide figures, ``dependencies`` are versions by name;
     with ``machine``, ``interpreter`` and ``code_commit`` they say what a figure is of.
     ``stage_seconds``: where its process's seconds went, see `harness.trial.stage_seconds`.
